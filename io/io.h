@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine's interface: reactors and their operations, worker pools,
+ * aligned buffers, volumes, open files, and the three data calls
+ * (io_write, io_read, io_commit). It knows no RPC and no NFS.
+ *
+ * Threads: a struct op, io_write, io_read or io_commit belongs to the reactor
+ * thread that starts it, from start to done(). done() is called from the
+ * reactor's loop, never from inside the function that started the operation.
+ * Errors are negative errno values.
+ */
+#ifndef NVNFSD_IO_H
+#define NVNFSD_IO_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define IO_SMALL_BYTES	     4096u /* a provided buffer for first bytes */
+#define IO_HANDLE_BYTES_MAX  36u   /* kernel file handle inside ours */
+#define IO_TRANSFER_BYTES_MAX (4u << 20) /* largest READ or WRITE payload */
+
+struct reactor;
+struct engine;
+struct volume;
+struct file;
+
+/* ring.c: one ring a reactor ------------------------------------------- */
+
+enum io_backend { IO_BACKEND_URING, IO_BACKEND_THREADS };
+
+enum op_kind {
+	OP_ACCEPT,
+	OP_RECV,
+	OP_RECV_SMALL,
+	OP_SENDMSG,
+	OP_READ,
+	OP_WRITE,
+	OP_FSYNC, /* never in the ring: the kind that fault points name */
+	OP_KINDS
+};
+
+/*
+ * One operation in flight, embedded in whatever owns it and reachable through
+ * container_of. Set done, then pass it to an op_ function. It must not be
+ * touched or freed before done() ran; every started operation gets exactly one
+ * done(). res is the system call's result or -errno.
+ */
+struct op {
+	void (*done)(struct op *op, int res);
+	void *small; /* OP_RECV_SMALL, res > 0: the bytes; return it with
+			small_give() */
+	/* private to ring.c */
+	enum op_kind kind;
+	bool busy;
+	bool async;
+	int fd;
+	uint32_t slot;
+	uint32_t len;
+	int flags; /* MSG_ or RWF_ flags */
+	uint64_t offset;
+	void *buf;
+	struct op *next;
+};
+
+/* Accept one connection: res is its descriptor (O_CLOEXEC, non-blocking off
+ * for the ring). The caller re-arms. */
+void op_accept(struct reactor *r, struct op *op, int listen_fd);
+/* Receive into buf; flags may hold MSG_WAITALL, and the result may be short
+ * all the same. */
+void op_recv(struct reactor *r, struct op *op, int fd, void *buf, uint32_t len,
+	     int flags);
+/* Receive at most IO_SMALL_BYTES into a buffer of the reactor's that is chosen
+ * when bytes arrive, so that an idle connection holds none. */
+void op_recv_small(struct reactor *r, struct op *op, int fd);
+void small_give(struct reactor *r, void *small);
+/* Send; msg and what it points at stay valid until done. May be short. */
+void op_sendmsg(struct reactor *r, struct op *op, int fd,
+		const struct msghdr *msg);
+/*
+ * Read or write a file at offset. rwf are RWF_ flags. A buf inside the
+ * reactor's pool goes as a fixed buffer. First tried with RWF_NOWAIT where the
+ * kernel takes it; -EAGAIN is counted as a punt and retried on io-wq inside
+ * ring.c, so the caller never sees it. async sends it to io-wq at once (and
+ * counts it as a punt): for what is known to block, as an extending direct
+ * write. May be short.
+ */
+void op_read(struct reactor *r, struct op *op, int fd, void *buf, uint32_t len,
+	     uint64_t offset, int rwf);
+void op_write(struct reactor *r, struct op *op, int fd, const void *buf,
+	      uint32_t len, uint64_t offset, int rwf, bool async);
+/* Ask for an early end; done() still comes, with -ECANCELED or the result. */
+void op_cancel(struct reactor *r, struct op *op);
+
+/* reactor.c: the loop --------------------------------------------------- */
+
+/* A message to a reactor, embedded in its sender's object. */
+struct message {
+	void (*run)(struct message *m);
+	struct message *next;
+};
+
+struct reactor_counters {
+	_Atomic uint64_t punts;	      /* went to io-wq or a worker */
+	_Atomic uint64_t sqe_waits;   /* submission queue was full */
+	_Atomic uint64_t small_waits; /* no small buffer left */
+	_Atomic uint64_t buf_waits;   /* no pool buffer left */
+};
+
+/* Any thread. m->run runs on r's thread, in the order of posting per sender. */
+void reactor_post(struct reactor *r, struct message *m);
+/* True on r's own thread. */
+bool reactor_is_current(const struct reactor *r);
+unsigned reactor_index(const struct reactor *r);
+struct engine *reactor_engine(const struct reactor *r);
+struct buf_pool *reactor_pool(struct reactor *r);
+struct reactor_counters *reactor_counters(struct reactor *r);
+void *reactor_user(const struct reactor *r);
+/* CLOCK_MONOTONIC, in ns, refreshed once a turn of the loop. */
+uint64_t reactor_now_ns(const struct reactor *r);
+
+/* engine.c: reactors and pools together -------------------------------- */
+
+struct engine_config {
+	enum io_backend backend; /* falls back to THREADS when refused */
+	unsigned reactors;	 /* 0: one a core */
+	unsigned workers;	 /* threads of the metadata pool, 0: default */
+	unsigned io_workers;	 /* threads of the data pool, 0: default */
+	size_t buffer_bytes;	 /* of all reactors together, 0: default */
+	unsigned files_max;	 /* open files, 0: default */
+	/* Called on each reactor's thread: before its loop (returns the
+	 * pointer for reactor_user), each second, and after its loop. */
+	void *(*reactor_init)(struct reactor *r, void *arg);
+	void (*reactor_tick)(struct reactor *r);
+	void (*reactor_fini)(struct reactor *r);
+	/* Any thread, once per failed sync, flush or close of a file. */
+	void (*on_error)(struct volume *v, const char *what, int error);
+	void *arg;
+};
+
+struct engine_facts {
+	enum io_backend backend;
+	int backend_error;	 /* why io_uring was refused, 0 if it was not */
+	bool buffers_registered; /* else memory limits refused it */
+	bool nowait_writes;
+	unsigned reactors;
+	size_t buffer_bytes;
+};
+
+/* 0 or -errno. Starts all threads; they run until engine_free. */
+int engine_new(struct engine **ret, const struct engine_config *config);
+/* Every file must be put and every operation done. Joins all threads. Asserts
+ * that every buffer, op slot and file is home. */
+void engine_free(struct engine *e);
+const struct engine_facts *engine_facts(const struct engine *e);
+struct reactor *engine_reactor(struct engine *e, unsigned i);
+
+/* work.c: threads for calls that block ---------------------------------- */
+
+enum work_pool {
+	WORK_META, /* procedures, opens */
+	WORK_DATA, /* syncs, flushes, drops, writes that the ring would punt */
+	WORK_POOLS
+};
+
+/* run on a worker, then done on the reactor (done may be NULL: fire and
+ * forget, and then run may free the work). */
+struct work {
+	void (*run)(struct work *w);
+	void (*done)(struct work *w);
+	struct reactor *reactor; /* where done runs */
+	/* private */
+	struct work *next;
+	struct message msg;
+};
+
+void work_submit(struct engine *e, enum work_pool pool, struct work *w);
+
+/* buf.c: page-aligned memory, registered with the ring ------------------- */
+
+struct buf_pool;
+
+struct buf {
+	uint8_t *base; /* page-aligned */
+	uint32_t bytes;
+	/* private */
+	uint32_t page;
+};
+
+struct buf_waiter {
+	void (*ready)(struct buf_waiter *w); /* w->buf has been filled */
+	uint32_t bytes;
+	struct buf *buf;
+	struct buf_waiter *next;
+};
+
+/* Owner reactor's thread only. 0; or -EAGAIN when none is free or others wait
+ * (first come, first served); -EMSGSIZE when larger than the pool. Contents
+ * are undefined. */
+int buf_take(struct buf_pool *p, struct buf *buf, uint32_t bytes);
+/* Queue for a buffer; ready() is called from the loop, never from here. */
+void buf_wait(struct buf_pool *p, struct buf_waiter *w);
+/* Leave the queue; false when it was not in it. */
+bool buf_unwait(struct buf_pool *p, struct buf_waiter *w);
+void buf_give(struct buf_pool *p, struct buf *buf); /* zeroes *buf */
+size_t buf_pool_bytes(const struct buf_pool *p);
+size_t buf_pool_free_bytes(const struct buf_pool *p);
+/* Is [p, p + n) inside the pool? Then *index is the fixed buffer. */
+bool buf_pool_holds(const struct buf_pool *p, const void *addr, size_t n,
+		    int *index);
+
+/* net.c: sockets --------------------------------------------------------- */
+
+/* Listening TCP socket, SO_REUSEPORT and SO_REUSEADDR, IPV6_V6ONLY for v6.
+ * addr's port 0 takes a free one, and addr is updated. -EADDRINUSE is found
+ * although SO_REUSEPORT would share the port with a stranger: reuse is false
+ * for the first socket of a port. */
+int net_listen(struct sockaddr_storage *addr, bool reuse, int *ret_fd);
+/* TCP_NODELAY, keepalive, and what a storage connection wants. */
+int net_tune(int fd);
+/* Who listens on this TCP port, for a message: "PID NAME", "the kernel's
+ * NFS server", or "an unknown process". */
+void net_port_holder(const struct sockaddr_storage *addr, char *text,
+		     size_t text_bytes);
+
+/* device.c, volume.c: facts and state of one exported tree ---------------- */
+
+enum io_mode { IO_BUFFERED, IO_DONTCACHE, IO_DIRECT };
+enum io_edges { IO_EDGES_DROP, IO_EDGES_DONTCACHE, IO_EDGES_BUFFERED };
+enum io_stable { IO_UNSTABLE, IO_DATA_SYNC, IO_FILE_SYNC }; /* as stable_how */
+
+const char *io_mode_name(enum io_mode m);
+const char *io_edges_name(enum io_edges e);
+
+struct io_policy {
+	enum io_mode read_mode;
+	enum io_mode write_mode;
+	enum io_edges edges;
+	uint32_t direct_min; /* bytes of middle below which no split */
+	enum io_stable stable_floor;
+};
+
+struct volume_facts {
+	uint64_t fs_type;	    /* statfs f_type */
+	uint32_t block_bytes;	    /* file system block */
+	uint32_t cut_bytes;	    /* A: where a WRITE may be cut */
+	uint32_t dio_mem_align;
+	uint32_t dio_offset_align;  /* 0: no direct I/O */
+	uint32_t logical_bytes;	    /* of the device */
+	uint32_t physical_bytes;
+	uint32_t piece_bytes_max;   /* of a direct piece */
+	uint32_t piece_boundary;    /* 0, or cut pieces at its multiples */
+	bool dontcache;		    /* RWF_DONTCACHE works */
+	bool nowait_buffered;	    /* buffered writes do not punt */
+	bool log_covers;	    /* one log force covers earlier changes */
+	bool write_cache;
+	char device[64];	    /* leaf device's name, or "" */
+};
+
+enum split_reason {
+	SPLIT_YES,	    /* cut into pieces, middle direct */
+	SPLIT_ALIGNED,	    /* direct as a whole, nothing to cut off */
+	SPLIT_SMALL,	    /* middle below direct_min */
+	SPLIT_NO_DIRECT,    /* the file has no direct I/O */
+	SPLIT_MODE,	    /* the export's mode says so */
+	SPLIT_REASONS
+};
+const char *split_reason_name(enum split_reason r);
+
+/* Counters of a volume; relaxed atomics, read by anyone. */
+struct volume_counters {
+	_Atomic uint64_t writes[SPLIT_REASONS];
+	_Atomic uint64_t direct_bytes, edge_bytes, buffered_bytes;
+	_Atomic uint64_t read_direct_bytes, read_buffered_bytes;
+	_Atomic uint64_t fallbacks;	/* direct refused, done buffered */
+	_Atomic uint64_t syncs;		/* fsync calls */
+	_Atomic uint64_t sync_requests; /* WRITEs and COMMITs they served */
+	_Atomic uint64_t meta_syncs, meta_sync_requests;
+	_Atomic uint64_t flushes;	/* sync_file_range calls */
+	_Atomic uint64_t pages_dropped;
+	_Atomic uint64_t edge_spans;	/* waiting now */
+	_Atomic uint64_t range_waits;
+	_Atomic uint64_t verifier_changes;
+};
+
+/*
+ * root_fd: a plain directory descriptor inside the export's own mount; the
+ * volume takes it over on success. verifier: the one kept from a clean stop,
+ * or a fresh one. Blocks (probes the file system with an unlinked temporary
+ * file when it is writable). user is handed to on_error's owner.
+ */
+int volume_new(struct volume **ret, struct engine *e, int root_fd,
+	       bool read_only, uint64_t verifier,
+	       const struct io_policy *policy, void *user);
+/* Drops the creator's reference; files hold their own. Close its files first
+ * (file_close_all). */
+void volume_put(struct volume *v);
+void volume_get(struct volume *v);
+int volume_root_fd(const struct volume *v);
+bool volume_read_only(const struct volume *v);
+void *volume_user(const struct volume *v);
+const struct volume_facts *volume_facts(const struct volume *v);
+struct volume_counters *volume_counters(struct volume *v);
+uint64_t volume_verifier(const struct volume *v);
+/* The two clones (read-write, read-only) of one export share counters and
+ * verifier: v takes those of with. Before v is used. */
+void volume_share(struct volume *v, struct volume *with);
+/* Any thread. The policy's modes fall back to what the file system can do;
+ * returns a static text that says so, or NULL. */
+const char *volume_set_policy(struct volume *v, const struct io_policy *policy);
+struct io_policy volume_policy(const struct volume *v);
+/*
+ * Make every metadata change that returned before this call durable. fd: the
+ * object that changed (any descriptor, also O_PATH), synced itself where the
+ * file system's log does not cover all earlier changes. Blocks. Concurrent
+ * callers share one log force. 0 or -errno.
+ */
+int volume_sync_metadata(struct volume *v, int fd);
+
+/* file.c: open files, counted, kept open while in use -------------------- */
+
+struct file_key {
+	struct volume *volume;
+	int32_t handle_type;
+	uint32_t handle_bytes;
+	uint8_t handle[IO_HANDLE_BYTES_MAX];
+};
+
+/* Never blocks: a reference to an already open file, or NULL. */
+struct file *file_find(struct engine *e, const struct file_key *key);
+/*
+ * Blocks (worker threads): open or find it, as the server, for read and write
+ * where the volume and the inode allow. -ESTALE: no such handle. -EISDIR for a
+ * directory, -EINVAL for another non-regular file: then nothing was opened but
+ * an O_PATH descriptor. -ENFILE at the limit with none idle.
+ */
+int file_open(struct engine *e, const struct file_key *key, struct file **ret);
+void file_put(struct file *f);
+int file_fd(const struct file *f); /* buffered descriptor, for fstat */
+bool file_writable(const struct file *f);
+struct volume *file_volume(const struct file *f);
+uint64_t file_id(const struct file *f); /* unique in this process */
+/* Blocks until no piece is in flight and holds later ones back: for
+ * truncation. Not from a reactor. */
+void file_freeze(struct file *f);
+void file_thaw(struct file *f);
+/* The inode was removed (its last link gone): let go of it as soon as nobody
+ * uses it, without a sync. By key, or by inode. */
+void file_forget(struct engine *e, const struct volume *v, uint64_t ino);
+/* Blocks: sync and close every idle file of v (NULL: of all); busy ones are
+ * waited for until deadline_ns (CLOCK_MONOTONIC). 0, the first error, or
+ * -EBUSY. */
+int file_close_all(struct engine *e, struct volume *v, uint64_t deadline_ns);
+/* Each second from any thread: starts closing what has been idle long. */
+void file_expire(struct engine *e);
+unsigned file_count(const struct engine *e);
+
+/*
+ * A call's bracket on a file, for wcc_data: begin, then fstat for pre_op; end
+ * tells whether pre_op is true, that is, no other bracket overlapped. Any
+ * thread, no blocking.
+ */
+struct file_bracket {
+	uint64_t serial;
+	bool overlapped;
+};
+void file_begin(struct file *f, struct file_bracket *b);
+bool file_end(struct file *f, struct file_bracket *b);
+
+/* split.c: a WRITE cut into pieces: arithmetic only ---------------------- */
+
+struct segment {
+	uint64_t offset;
+	uint32_t bytes; /* 0: absent */
+};
+
+struct split {
+	struct segment head, middle, tail; /* whole: only tail, when buffered */
+	enum split_reason reason;
+};
+
+/* cut is a power of two; direct_min counts bytes of middle. */
+void split_write(struct split *s, uint64_t offset, uint32_t bytes, uint32_t cut,
+		 uint32_t direct_min, enum io_mode mode);
+
+/* range.c: pieces in flight ---------------------------------------------- */
+/* (private to the engine: see io/file.h) */
+
+/* write.c, read.c, sync.c: data calls ------------------------------------- */
+
+struct range_lock {
+	struct range_lock *next, *prev;
+	struct {
+		uint64_t start, end; /* page-rounded, end exclusive */
+		uint8_t kind;
+	} part[3];
+	uint8_t parts;
+	bool granted;
+	struct reactor *reactor; /* NULL: a blocked thread waits */
+	struct message msg;
+	void (*ready)(struct range_lock *l);
+};
+
+#define IO_PIECES_MAX 8
+
+struct io_piece {
+	struct op op;
+	struct work work;	 /* where the ring would punt it */
+	struct io_write *write;
+	int fd;
+	uint64_t offset;
+	uint32_t bytes, done_bytes;
+	int rwf;
+	int error;
+	bool direct;
+	bool last_done;
+};
+
+/*
+ * One WRITE. The caller fills the first block and calls io_write_start on the
+ * reactor; done() comes with the second block filled. data must start at an
+ * address congruent to offset modulo the page size (it is copied nowhere), and
+ * lie in the reactor's pool. The file stays referenced by the caller.
+ */
+struct io_write {
+	struct reactor *reactor;
+	struct file *file;
+	const uint8_t *data;
+	uint64_t offset;
+	uint32_t bytes;	       /* > 0 */
+	enum io_stable stable; /* as asked, stable_floor is applied inside */
+	void (*done)(struct io_write *w);
+
+	int error;		  /* 0 or -errno; 0 means written > 0 */
+	uint32_t written;	  /* contiguous from offset */
+	enum io_stable committed; /* what is really so */
+	uint64_t verifier;	  /* sampled before the first piece */
+
+	/* private */
+	struct range_lock lock;
+	struct io_policy policy;
+	struct split split;
+	struct io_piece piece[IO_PIECES_MAX];
+	uint8_t pieces, issued, landed;
+	bool extending;
+	uint64_t error_seq;
+	struct io_write *next_waiter; /* of a group sync */
+	struct message msg;
+};
+void io_write_start(struct io_write *w);
+
+/* One READ. buf is taken from the reactor's pool inside (waiting for one where
+ * there is none) and belongs to the caller afterwards, also on error when
+ * buf.base is set: give it back with buf_give. */
+struct io_read {
+	struct reactor *reactor;
+	struct file *file;
+	uint64_t offset;
+	uint32_t bytes;
+	void (*done)(struct io_read *r);
+
+	int error;
+	struct buf buf;
+	uint8_t *data; /* inside buf */
+	uint32_t got;  /* short only at end of file */
+	bool eof;      /* the read reached the end of the file */
+
+	/* private */
+	struct op op;
+	struct range_lock lock;
+	struct buf_waiter waiter;
+	uint64_t aligned;
+	uint32_t want, have;
+	int rwf;
+	bool direct;
+};
+void io_read_start(struct io_read *r);
+
+/* One COMMIT: a group sync of the whole file. */
+struct io_commit {
+	struct reactor *reactor;
+	struct file *file;
+	void (*done)(struct io_commit *c);
+
+	int error;
+	uint64_t verifier; /* read after the sync */
+
+	/* private */
+	uint64_t error_seq;
+	struct message msg;
+	struct io_commit *next_waiter;
+};
+void io_commit_start(struct io_commit *c);
+
+#endif
