@@ -280,7 +280,7 @@ union nfs3_res {
 	struct mount3_list_res list;
 };
 
-/* nfs3_xdr.c ------------------------------------------------------------- */
+/* nfs3_xdr.c, nfs3_xdr_encode.c, mount3_xdr.c ------------------------------ */
 
 /*
  * Decoders: x is an XDR_DECODE memory stream at the arguments. They return
@@ -288,7 +288,9 @@ union nfs3_res {
  * lengths over the limit, discriminants and enums out of range, bytes missing
  * or left over (WRITE: see below). A name's length is not limited here beyond
  * the record: NFS3ERR_NAMETOOLONG is the procedure's to say. The filler bytes
- * of opaque data are not looked at.
+ * of opaque data are not looked at. The stream may begin at any address (a
+ * record behind a malformed one may lie off a word boundary). After false, args
+ * is undefined.
  */
 typedef bool nfs3_decode_fn(XDR *x, union nfs3_args *args);
 nfs3_decode_fn nfs3_decode_void, nfs3_decode_fh, nfs3_decode_setattr,
@@ -314,17 +316,43 @@ nfs3_encode_fn nfs3_encode_void, /* NULL: nothing at all */
 	nfs3_encode_readdir, /* up to and with cookieverf; entries sent apart */
 	nfs3_encode_fsstat, nfs3_encode_fsinfo, nfs3_encode_pathconf,
 	nfs3_encode_commit;
+/* MOUNT's status is that of res.mnt, its status argument is not looked at.
+ * Version 1's handle of 32 bytes cannot hold ours: mount1_encode_mnt writes an
+ * error always (MNT3_OK becomes EINVAL). */
 nfs3_encode_fn mount3_encode_mnt, mount1_encode_mnt,
 	mount3_encode_list; /* nothing: the list is sent apart */
+/*
+ * Pieces of DUMP's mountlist and EXPORT's exports (RFC 1813, 5.2.2, 5.2.5), for
+ * the procedures that build res.list: one node, with the TRUE before it, and
+ * the FALSE that ends a list. mount3_put_export opens an exportnode: its groups
+ * follow, then mount3_put_end for them.
+ */
+bool mount3_put_mount(XDR *x, const char *host, const char *dir);
+bool mount3_put_export(XDR *x, const char *dir);
+bool mount3_put_group(XDR *x, const char *name);
+bool mount3_put_end(XDR *x);
 
-/* Bounds of what the encoders write, status included, as sums of named parts
- * (nfs3_xdr.c asserts them). */
+/* Bounds of what the encoders write, as named parts to be summed up
+ * (nfs3_xdr_encode.c and mount3_xdr.c assert them). */
 #define NFS3_FATTR_BYTES    84u
 #define NFS3_POST_OP_BYTES  (4u + NFS3_FATTR_BYTES)
 #define NFS3_PRE_OP_BYTES   (4u + 24u)
 #define NFS3_WCC_BYTES	    (NFS3_PRE_OP_BYTES + NFS3_POST_OP_BYTES)
 #define NFS3_FH_BYTES	    (4u + NFS3_FHSIZE)
 #define NFS3_POST_FH_BYTES  (4u + NFS3_FH_BYTES)
+#define NFS3_STATUS_BYTES   4u
+#define NFS3_VERF_BYTES	    8u /* cookieverf3, writeverf3 */
+#define NFS3_PATH_BYTES	    (4u + 4096u) /* READLINK's target */
+#define NFS3_FSSTAT_BYTES   52u /* FSSTAT3resok behind its attributes */
+#define NFS3_FSINFO_BYTES   48u /* FSINFO3resok, likewise */
+#define NFS3_PATHCONF_BYTES 24u /* PATHCONF3resok, likewise */
+#define MOUNT3_MNT_BYTES    (NFS3_STATUS_BYTES + NFS3_FH_BYTES + 8u)
+/* One entry3 with a name of n bytes; entryplus3 with all that it may have. */
+#define NFS3_ENTRY_BYTES(n) (4u + 8u + 4u + (((n) + 3u) & ~3u) + 8u)
+#define NFS3_ENTRYPLUS_BYTES(n)                                                \
+	(NFS3_ENTRY_BYTES(n) + NFS3_POST_OP_BYTES + NFS3_POST_FH_BYTES)
+/* What WRITE's arguments take before the payload, at most. */
+#define NFS3_WRITE_ARGS_BYTES_MAX (NFS3_FH_BYTES + 8u + 4u + 4u + 4u)
 
 /*
  * One entry3 or entryplus3 (with its leading TRUE) into out; returns its length
@@ -350,7 +378,7 @@ void nfs3_attr_from_statx(struct fattr3 *out, const struct statx *st,
 			  uint64_t fsid);
 void nfs3_pre_op_from_statx(struct pre_op_attr *out, const struct statx *st);
 /* statx mask that fattr3 needs. */
-#define NFS3_STATX_MASK 0x17ffu /* STATX_BASIC_STATS */
+#define NFS3_STATX_MASK 0x07ffu /* STATX_BASIC_STATS */
 /* statx of an open descriptor (O_PATH too), AT_EMPTY_PATH. 0 or -errno. */
 int nfs3_statx(int fd, struct statx *st);
 
