@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvnfsd-load: an NFSv3 client that measures and checks. It writes records of
+ * one size into one file, as one stream or interleaved by many writers over
+ * several connections, or reads them back and compares every byte. What fio's
+ * nfs engine cannot do is what it is for: stable WRITEs, COMMIT with verifiers
+ * compared, time to stable, records that end inside a page, reconnection.
+ */
+#include "tests/bench/load.h"
+
+#include "conf/conf.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage_text[] =
+	"usage: nvnfsd-load [OPTION...] write|read\n"
+	"  --server ADDR        (127.0.0.1)\n"
+	"  --port N             NFS port (default: ask rpcbind)\n"
+	"  --mount-port N       MOUNT port (default: as --port)\n"
+	"  --export PATH        (/export)\n"
+	"  --file NAME          in the export's root (load)\n"
+	"  --size SIZE          of the file (1G)\n"
+	"  --records SIZE       bytes a request (1M)\n"
+	"  --writers N          interleaved streams (1)\n"
+	"  --in-flight N        requests in flight of each (1)\n"
+	"  --connections N      the streams are dealt to these (1)\n"
+	"  --stable HOW         unstable, data or file; unstable ends with\n"
+	"                       COMMIT (unstable)\n"
+	"  --random             records in random order\n"
+	"  --operations N       only the first N records of the order\n"
+	"  --generation N       content: as written by this generation (1)\n"
+	"  --seed N             of the random order (1)\n"
+	"  --truncate           empty the file first\n"
+	"  --no-verify          do not compare what is read\n"
+	"  --reconnect          come back after a lost connection, send again\n"
+	"  --uid N --gid N      credentials (this process's own)\n"
+	"The result is one JSON object on standard output; the status is 0 "
+	"when\n"
+	"every request succeeded and every byte was right.\n";
+
+enum {
+	OPT_SERVER = 256,
+	OPT_PORT,
+	OPT_MOUNT_PORT,
+	OPT_EXPORT,
+	OPT_FILE,
+	OPT_SIZE,
+	OPT_RECORDS,
+	OPT_WRITERS,
+	OPT_IN_FLIGHT,
+	OPT_CONNECTIONS,
+	OPT_STABLE,
+	OPT_RANDOM,
+	OPT_OPERATIONS,
+	OPT_GENERATION,
+	OPT_SEED,
+	OPT_TRUNCATE,
+	OPT_NO_VERIFY,
+	OPT_RECONNECT,
+	OPT_UID,
+	OPT_GID,
+	OPT_HELP
+};
+
+static const struct option long_options[] = {
+	{ "server", required_argument, NULL, OPT_SERVER },
+	{ "port", required_argument, NULL, OPT_PORT },
+	{ "mount-port", required_argument, NULL, OPT_MOUNT_PORT },
+	{ "export", required_argument, NULL, OPT_EXPORT },
+	{ "file", required_argument, NULL, OPT_FILE },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "records", required_argument, NULL, OPT_RECORDS },
+	{ "writers", required_argument, NULL, OPT_WRITERS },
+	{ "in-flight", required_argument, NULL, OPT_IN_FLIGHT },
+	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
+	{ "stable", required_argument, NULL, OPT_STABLE },
+	{ "random", no_argument, NULL, OPT_RANDOM },
+	{ "operations", required_argument, NULL, OPT_OPERATIONS },
+	{ "generation", required_argument, NULL, OPT_GENERATION },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "truncate", no_argument, NULL, OPT_TRUNCATE },
+	{ "no-verify", no_argument, NULL, OPT_NO_VERIFY },
+	{ "reconnect", no_argument, NULL, OPT_RECONNECT },
+	{ "uid", required_argument, NULL, OPT_UID },
+	{ "gid", required_argument, NULL, OPT_GID },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 }
+};
+
+/* A number, with the suffixes of nvnfsd.conf, between low and high. */
+static bool
+number(const char *word, uint64_t low, uint64_t high, uint64_t *ret)
+{
+	uint64_t v;
+
+	if (conf_size_parse(word, &v) < 0 || v < low || v > high) {
+		(void)fprintf(stderr,
+			      "nvnfsd-load: not a number in range: %s\n", word);
+		return false;
+	}
+	*ret = v;
+	return true;
+}
+
+static bool
+count(const char *word, uint64_t low, unsigned *ret)
+{
+	uint64_t v;
+
+	if (!number(word, low, 4096, &v))
+		return false;
+	*ret = (unsigned)v;
+	return true;
+}
+
+static bool
+id(const char *word, uint64_t high, int *ret)
+{
+	uint64_t v;
+
+	if (!number(word, 0, high, &v))
+		return false;
+	*ret = (int)v;
+	return true;
+}
+
+static bool
+stability(const char *word, stable_how *ret)
+{
+	if (strcmp(word, "unstable") == 0)
+		*ret = UNSTABLE;
+	else if (strcmp(word, "data") == 0)
+		*ret = DATA_SYNC;
+	else if (strcmp(word, "file") == 0)
+		*ret = FILE_SYNC;
+	else
+		return false;
+	return true;
+}
+
+static bool
+option_size(struct load_options *o, int c, const char *arg)
+{
+	uint64_t v;
+
+	switch (c) {
+	case OPT_SIZE:
+		return number(arg, 1, INT64_MAX, &o->file_bytes);
+	case OPT_RECORDS:
+		if (!number(arg, 1, 64u << 20, &v))
+			return false;
+		o->record_bytes = (uint32_t)v;
+		return true;
+	case OPT_WRITERS:
+		return count(arg, 1, &o->writers);
+	case OPT_IN_FLIGHT:
+		return count(arg, 1, &o->in_flight);
+	case OPT_CONNECTIONS:
+		return count(arg, 1, &o->connections);
+	case OPT_OPERATIONS:
+		return number(arg, 1, UINT32_MAX, &o->operations_max);
+	case OPT_GENERATION:
+		return number(arg, 0, UINT64_MAX, &o->generation);
+	case OPT_SEED:
+		return number(arg, 0, UINT32_MAX, &o->seed);
+	default:
+		return false;
+	}
+}
+
+static bool
+option_set(struct load_options *o, int c, char *arg)
+{
+	switch (c) {
+	case OPT_SERVER:
+		o->server = arg;
+		return true;
+	case OPT_PORT:
+		return id(arg, UINT16_MAX, &o->port);
+	case OPT_MOUNT_PORT:
+		return id(arg, UINT16_MAX, &o->mount_port);
+	case OPT_EXPORT:
+		o->export = arg;
+		return true;
+	case OPT_FILE:
+		o->file = arg;
+		return true;
+	case OPT_STABLE:
+		return stability(arg, &o->stable);
+	case OPT_RANDOM:
+		return o->random = true;
+	case OPT_TRUNCATE:
+		return o->truncate = true;
+	case OPT_NO_VERIFY:
+		o->verify = false;
+		return true;
+	case OPT_RECONNECT:
+		return o->reconnect = true;
+	case OPT_UID:
+		o->set_ids = true;
+		return id(arg, INT_MAX, &o->uid);
+	case OPT_GID:
+		o->set_ids = true;
+		return id(arg, INT_MAX, &o->gid);
+	default:
+		return option_size(o, c, arg);
+	}
+}
+
+static bool
+operation(struct load_options *o, const char *word)
+{
+	if (strcmp(word, "write") == 0)
+		o->op = LOAD_WRITE;
+	else if (strcmp(word, "read") == 0)
+		o->op = LOAD_READ;
+	else
+		return false;
+	return true;
+}
+
+static bool
+options_check(struct load_options *o)
+{
+	uint64_t records = o->file_bytes / o->record_bytes;
+
+	if (o->mount_port == 0)
+		o->mount_port = o->port;
+	if (o->connections > o->writers)
+		o->connections = o->writers;
+	/* libnfs takes no larger reply (the header comes on top). */
+	if (o->op == LOAD_READ && o->record_bytes > 1u << 20) {
+		(void)fprintf(stderr,
+			      "nvnfsd-load: libnfs reads at most 1 MiB\n");
+		return false;
+	}
+	return records < UINT32_MAX;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct load l = { .opt = { .server = "127.0.0.1",
+					  .export = "/export",
+					  .file = "load",
+					  .file_bytes = 1u << 30,
+					  .record_bytes = 1u << 20,
+					  .writers = 1,
+					  .in_flight = 1,
+					  .connections = 1,
+					  .verify = true,
+					  .generation = 1,
+					  .seed = 1 } };
+	bool good = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		if (c == OPT_HELP)
+			return fputs(usage_text, stdout) < 0;
+		if (!option_set(&l.opt, c, optarg))
+			goto usage;
+	}
+	if (optind != argc - 1 || !operation(&l.opt, argv[optind]) ||
+	    !options_check(&l.opt))
+		goto usage;
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (run_init(&l) < 0) {
+		(void)fputs("nvnfsd-load: out of memory\n", stderr);
+		return 1;
+	}
+	if (conn_open_file(&l) == 0 && conn_start(&l) == 0)
+		good = run(&l);
+	l.stop = true;
+	conn_stop(&l);
+	if (report(&l, good, stdout) < 0)
+		good = false;
+	run_fini(&l);
+	return !good;
+usage:
+	(void)fputs(usage_text, stderr);
+	return 2;
+}

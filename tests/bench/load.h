@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvnfsd-load: what its files share. One process, one thread, several
+ * connections; every request is an asynchronous call of libnfs's raw layer.
+ */
+#ifndef NVNFSD_LOAD_H
+#define NVNFSD_LOAD_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* In this order: libnfs.h defines what the other two use. */
+#include <nfsc/libnfs.h>
+
+#include <nfsc/libnfs-raw.h>
+
+#include <nfsc/libnfs-raw-nfs.h>
+
+enum load_op { LOAD_WRITE, LOAD_READ };
+
+struct load_options {
+	const char *server, *export, *file;
+	int port, mount_port; /* 0: ask rpcbind */
+	enum load_op op;
+	uint64_t file_bytes;
+	uint64_t operations_max; /* 0: every record once */
+	uint32_t record_bytes;
+	unsigned writers, in_flight, connections;
+	stable_how stable;
+	bool random, truncate, verify, reconnect;
+	bool set_ids;
+	int uid, gid;
+	uint64_t generation, seed;
+};
+
+/* pattern.c: the content of a file -------------------------------------- */
+
+/* What stands at an offset depends on file, offset and generation, so that a
+ * byte from another place, file or run is seen to be wrong. */
+uint64_t pattern_key(const char *file, uint64_t generation);
+void pattern_fill(uint64_t key, uint64_t offset, void *buf, uint32_t n);
+/* n when every byte is right, else the index of the first that is not. */
+uint32_t pattern_check(uint64_t key, uint64_t offset, const void *buf,
+		       uint32_t n);
+
+/* conn.c: connections -------------------------------------------------------
+ */
+
+struct load;
+struct slot;
+
+enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_READY };
+
+struct conn {
+	struct load *load;
+	struct rpc_context *rpc;
+	enum conn_state state;
+	bool lost; /* to be taken down by the loop, not by a callback */
+	uint64_t retry_ns;
+};
+
+/* MOUNT, LOOKUP or CREATE: fills load->fh. Blocks. 0, or -1 with load->error
+ * set. */
+int conn_open_file(struct load *l);
+/* Start connecting all; they become ready inside conn_turn. */
+int conn_start(struct load *l);
+void conn_stop(struct load *l);
+/* Wait for one round of events and serve them. Ready connections have
+ * run_ready called. 0, or -1 when a connection is lost for good. */
+int conn_turn(struct load *l);
+uint64_t now_ns(void);
+/* Keep the first reason, for the report. */
+void load_fail(struct load *l, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* run.c: the records ----------------------------------------------------------
+ */
+
+enum record_state { RECORD_OPEN, RECORD_UNSTABLE, RECORD_STABLE };
+
+struct record {
+	uint64_t verf; /* of the WRITE's reply, for what is not stable yet */
+	uint8_t state;
+};
+
+/* One request in flight, or none. */
+struct slot {
+	struct load *load;
+	unsigned writer;
+	struct conn *conn;
+	uint32_t record;
+	uint64_t offset;
+	uint32_t len, done; /* done: by replies that were short */
+	uint64_t start_ns;
+	bool busy;   /* has a record */
+	bool queued; /* is with libnfs */
+};
+
+struct load {
+	struct load_options opt;
+	nfs_fh3 fh;
+	uint64_t key;
+	char *scratch;
+	struct conn *conns;
+	struct slot *slots;
+	unsigned slot_count;
+	struct record *records;
+	uint32_t record_count;
+	uint32_t *order; /* records still to do, dealt to the writers in turn */
+	uint32_t order_count;
+	uint32_t *cursor; /* one a writer */
+	unsigned in_service;
+	bool stop; /* after an error: no new requests */
+	bool committing, committed;
+	uint64_t commit_verf;
+
+	uint64_t *latency_ns;
+	uint64_t latencies, latency_max;
+	uint64_t start_ns, last_reply_ns, stable_ns;
+	uint64_t bytes, operations, errors, mismatches, first_mismatch;
+	uint64_t verifier_changes, resent, short_replies, reconnects, commits;
+	char error[256];
+};
+
+/* 0, or -1 when memory is out. */
+int run_init(struct load *l);
+void run_fini(struct load *l);
+/* The whole workload, COMMIT and what must be sent again included. True when
+ * every byte was done as asked. */
+bool run(struct load *l);
+/* From conn.c: c can take requests; or it went down, and what it had in flight
+ * waits for its return. */
+void run_ready(struct load *l, struct conn *c);
+
+/* report.c: the result as JSON
+ * --------------------------------------------------- */
+
+int report(struct load *l, bool good, FILE *out);
+
+#endif

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# What tests/run, nfsd/quickstart and the scripts below tests/ share: messages,
+# Debian packages, builds. To be sourced; it changes nothing by itself.
+# shellcheck shell=bash
+
+say() { printf '%s\n' "$*" >&2; }
+
+# The package lists stand here, once, so that the README need not name them.
+# shellcheck disable=SC2034
+packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev
+	libtirpc-dev libsystemd-dev libsodium-dev libinih-dev libjson-c-dev
+	uthash-dev)
+# shellcheck disable=SC2034
+packages_load=(libnfs-dev jq xfsprogs util-linux util-linux-extra mount kmod
+	iproute2 procps)
+# shellcheck disable=SC2034
+packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
+	shellcheck mandoc git e2fsprogs btrfs-progs rpcbind acl attr libcap2-bin
+	libnfs-utils)
+# shellcheck disable=SC2034
+packages_vm=(debootstrap e2fsprogs qemu-system-x86 xz-utils)
+
+packages_missing() {
+	local p
+	for p in "$@"; do
+		[ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = \
+			installed ] || printf '%s\n' "$p"
+	done
+}
+
+# packages_need NAME...: install what is missing and name it; without the
+# right to, say what to install and fail.
+packages_need() {
+	local missing
+	command -v dpkg-query >/dev/null || {
+		say "this is no Debian: install by hand what these hold: $*"
+		return 1
+	}
+	mapfile -t missing < <(packages_missing "$@")
+	[ "${#missing[@]}" -gt 0 ] || return 0
+	if [ "$(id -u)" != 0 ]; then
+		say "missing Debian packages; as root:" \
+			"apt-get install ${missing[*]}"
+		return 1
+	fi
+	say "installing Debian packages: ${missing[*]}"
+	local log
+	log=$(mktemp) || return 1
+	if ! { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q \
+		install -y --no-install-recommends "${missing[@]}"; } \
+		>"$log" 2>&1 </dev/null; then
+		tail -n 20 "$log" >&2
+		rm -f "$log"
+		say "apt-get could not install them"
+		return 1
+	fi
+	rm -f "$log"
+}
+
+# build_dir DIR SOURCE [MESON-OPTION...]: set up once, then build. What the
+# tools say is shown only when they fail.
+build_dir() {
+	local dir=$1 source=$2 log=$1.log
+	shift 2
+	mkdir -p "$(dirname "$dir")"
+	if [ ! -f "$dir/build.ninja" ]; then
+		rm -rf "$dir"
+		meson setup "$dir" "$source" "$@" >"$log" 2>&1 </dev/null || {
+			tail -n 40 "$log" >&2
+			return 1
+		}
+	fi
+	ninja -C "$dir" >"$log" 2>&1 </dev/null || {
+		grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 60 >&2
+		return 1
+	}
+}
+
+# wait_line PID FILE PATTERN: until a line of FILE matches, or PID has ended.
+wait_line() {
+	local pid=$1 file=$2 pattern=$3
+	until grep -qE "$pattern" "$file" 2>/dev/null; do
+		kill -0 "$pid" 2>/dev/null || {
+			grep -qE "$pattern" "$file" 2>/dev/null
+			return
+		}
+		sleep 0.05
+	done
+}
+
+# ready_ports FILE: "NFS MOUNT", the ports of the daemon's ready line.
+ready_ports() {
+	sed -nE 's/^nvnfsd: ready nfs=.*:([0-9]+) mount=.*:([0-9]+) .*/\1 \2/p' \
+		"$1" | head -n 1
+}
