@@ -7,21 +7,21 @@
 #ifndef NVNFSD_RPC_H
 #define NVNFSD_RPC_H
 
+#include <netinet/in.h>
+#include <rpc/xdr.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <rpc/xdr.h>
 
-#define RPC_AUTH_BYTES_MAX    400u /* RFC 5531, section 8.2 */
-#define RPC_AUTH_SYS_GIDS_MAX 16u
-#define RPC_MACHINE_BYTES_MAX 255u
+#define RPC_AUTH_BYTES_MAX        400u /* RFC 5531, section 8.2 */
+#define RPC_AUTH_SYS_GIDS_MAX     16u
+#define RPC_MACHINE_BYTES_MAX     255u
 /* Call header with the largest credential and verifier. */
-#define RPC_CALL_BYTES_MAX (4u * 10 + 2 * RPC_AUTH_BYTES_MAX)
+#define RPC_CALL_BYTES_MAX        (4u * 10 + 2 * RPC_AUTH_BYTES_MAX)
 /* Record mark and the largest reply header that we send (AUTH_NONE verf). */
-#define RPC_MARK_BYTES	       4u
-#define RPC_REPLY_BYTES	       24u /* accepted, success: without the mark */
+#define RPC_MARK_BYTES            4u
+#define RPC_REPLY_BYTES           24u /* accepted, success: without the mark */
 #define RPC_REPLY_ERROR_BYTES_MAX 32u
 
 /* record.c: TCP record marking (RFC 5531, section 11) -------------------- */
@@ -31,19 +31,21 @@
  * connection. It buffers no payload: at most the bytes of a torn mark.
  */
 struct record {
-	uint32_t bytes_max;	/* limit of a whole record */
+	uint32_t bytes_max;     /* limit of a whole record */
 	uint32_t fragment_left; /* bytes of this fragment still to come */
-	uint32_t bytes;		/* of this record, seen so far */
+	uint32_t bytes;         /* of this record, seen so far */
 	uint8_t mark[4];
 	uint8_t mark_bytes; /* of a torn mark */
-	bool last;	    /* this fragment ends the record */
-	bool inside;	    /* a record has begun and not ended */
+	bool last;          /* this fragment ends the record */
+	bool inside;        /* a record has begun (by a byte of its first mark)
+			       and not ended */
+	uint16_t empties;   /* empty fragments of this record */
 };
 
 struct record_span {
 	const uint8_t *data; /* inside the input */
-	uint32_t bytes;	     /* may be 0, at a record's end */
-	bool end;	     /* the record ends after these bytes */
+	uint32_t bytes;      /* may be 0, at a record's end */
+	bool end;            /* the record ends after these bytes */
 };
 
 void record_init(struct record *r, uint32_t bytes_max);
@@ -68,6 +70,14 @@ void record_mark(uint8_t mark[4], uint32_t n);
 
 enum rpc_flavor { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1 };
 
+/* auth_stat values that a server of these flavors sends. */
+enum rpc_auth_stat {
+	RPC_STAT_BADCRED = 1,
+	RPC_STAT_REJECTEDCRED = 2,
+	RPC_STAT_BADVERF = 3,
+	RPC_STAT_TOOWEAK = 5
+};
+
 struct rpc_cred {
 	uint32_t flavor;
 	uint32_t uid, gid; /* AUTH_SYS; else 0 and not to be used */
@@ -77,14 +87,19 @@ struct rpc_cred {
 	char machine[RPC_MACHINE_BYTES_MAX + 1];
 };
 
+/* A credential's body of n bytes. false: it is not what its flavor, AUTH_NONE
+ * or AUTH_SYS, says; then *cred is not to be used. */
+bool rpc_cred_decode(struct rpc_cred *cred, uint32_t flavor,
+		     const uint8_t *body, uint32_t n);
+
 /* call.c: the call header, or the reason to reject it --------------------- */
 
 enum rpc_verdict {
 	RPC_OK,
-	RPC_SHORT,	   /* the bytes end inside the header */
-	RPC_NOT_A_CALL,	   /* a reply, or no RPC: drop it without an answer */
-	RPC_MISMATCH,	   /* MSG_DENIED, RPC_MISMATCH 2..2 */
-	RPC_AUTH_BADCRED,  /* MSG_DENIED, AUTH_ERROR AUTH_BADCRED */
+	RPC_SHORT,        /* the bytes end inside the header */
+	RPC_NOT_A_CALL,   /* a reply, or no RPC: drop it without an answer */
+	RPC_MISMATCH,     /* MSG_DENIED, RPC_MISMATCH 2..2 */
+	RPC_AUTH_BADCRED, /* MSG_DENIED, AUTH_ERROR AUTH_BADCRED */
 	RPC_AUTH_BADVERF,
 	RPC_AUTH_REJECTED, /* flavor not served: AUTH_TOOWEAK(5) or
 			      AUTH_REJECTEDCRED(2), see auth_stat */
@@ -123,7 +138,7 @@ enum rpc_verdict rpc_program_find(const struct rpc_program *table,
 				  unsigned rows, struct rpc_call *c,
 				  unsigned *index);
 
-/* reply.c: reply headers ---------------------------------------------------- */
+/* reply.c: reply headers -------------------------------------------------- */
 
 /* Accepted and successful, RPC_REPLY_BYTES long. */
 void rpc_reply_success(uint8_t *out, uint32_t xid);
@@ -161,17 +176,19 @@ struct drc_counters {
 	uint64_t hits, attached, misses, entries, bytes, evicted, full;
 };
 
-/* 0 or -ENOMEM. reply_bytes_max: the largest reply that is kept. */
+/* 0, -ENOMEM, or -EIO when the system gives no random bytes. entries_max is not
+ * 0. bytes_max bounds the kept replies, reply_bytes_max a single one. */
 int drc_new(struct drc **ret, uint32_t entries_max, size_t bytes_max,
 	    uint32_t reply_bytes_max);
+/* Every DRC_NEW entry has been finished. */
 void drc_free(struct drc *d);
-/* SipHash over the first 256 bytes of a record. */
+/* SipHash over the first 256 bytes of a record, keyed per cache. */
 uint64_t drc_checksum(const struct drc *d, const uint8_t *bytes, uint32_t n);
 /*
  * DRC_NEW: *ret_entry is to be finished. DRC_REPLAY: the stored reply is copied
  * to reply (room for reply_bytes_max), *reply_bytes set. DRC_ATTACHED: waiter
- * is an opaque pointer that drc_done gives back; *ret_replaced is the waiter
- * that it took the place of, or NULL.
+ * is an opaque pointer, not NULL, that drc_done gives back; *ret_replaced is
+ * the waiter that it took the place of, or NULL.
  */
 enum drc_verdict drc_begin(struct drc *d, const struct drc_key *key,
 			   void *waiter, struct drc_entry **ret_entry,
@@ -189,7 +206,7 @@ void *drc_abort(struct drc *d, struct drc_entry *e);
 bool drc_detach(struct drc *d, void *waiter);
 void drc_stats(struct drc *d, struct drc_counters *out);
 
-/* bind.c: rpcbind (RFC 1833) by libtirpc ------------------------------------ */
+/* bind.c: rpcbind (RFC 1833) by libtirpc ---------------------------------- */
 
 struct bind_service {
 	uint32_t prog, vers;
@@ -197,9 +214,13 @@ struct bind_service {
 	char addr_v4[INET_ADDRSTRLEN], addr_v6[INET6_ADDRSTRLEN];
 };
 
-/* Blocks (some seconds where rpcbind does not answer). Replaces registrations
- * that a dead server left. 0; -ECONNREFUSED when there is no rpcbind; -EPERM
- * when it refused. Nothing stays registered after an error. */
+/*
+ * Blocks (3 s where rpcbind does not answer). Replaces registrations that a
+ * dead server left. 0; -ECONNREFUSED when there is no rpcbind; -EPERM when it
+ * refused; -EADDRINUSE when another server holds one of them and answers.
+ * Nothing stays registered after an error. The services listen already, at
+ * most 16 of them, and SIGPIPE is ignored.
+ */
 int bind_register(const struct bind_service *services, unsigned n);
 /* Withdraw those of ours that still name our ports. Blocks. */
 void bind_unregister(const struct bind_service *services, unsigned n);
