@@ -7,54 +7,100 @@
 #ifndef NVNFSD_NFS3_H
 #define NVNFSD_NFS3_H
 
+#include <rpc/xdr.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <rpc/xdr.h>
 
-#define NFS3_PROGRAM   100003u
-#define NFS3_VERSION   3u
-#define NFS3_FHSIZE    64u
+#define NFS3_PROGRAM        100003u
+#define NFS3_VERSION        3u
+#define NFS3_FHSIZE         64u
 #define NFS3_COOKIEVERFSIZE 8u
 #define NFS3_CREATEVERFSIZE 8u
 #define NFS3_WRITEVERFSIZE  8u
-#define MOUNT_PROGRAM  100005u
-#define MOUNT_VERSION3 3u
-#define MOUNT_VERSION1 1u
-#define MNT3_PATHLEN   1024u
-#define MNT3_NAMLEN    255u
+#define MOUNT_PROGRAM       100005u
+#define MOUNT_VERSION3      3u
+#define MOUNT_VERSION1      1u
+#define MNT3_PATHLEN        1024u
+#define MNT3_NAMLEN         255u
 
 enum nfs3_proc {
-	NFSPROC3_NULL, NFSPROC3_GETATTR, NFSPROC3_SETATTR, NFSPROC3_LOOKUP,
-	NFSPROC3_ACCESS, NFSPROC3_READLINK, NFSPROC3_READ, NFSPROC3_WRITE,
-	NFSPROC3_CREATE, NFSPROC3_MKDIR, NFSPROC3_SYMLINK, NFSPROC3_MKNOD,
-	NFSPROC3_REMOVE, NFSPROC3_RMDIR, NFSPROC3_RENAME, NFSPROC3_LINK,
-	NFSPROC3_READDIR, NFSPROC3_READDIRPLUS, NFSPROC3_FSSTAT,
-	NFSPROC3_FSINFO, NFSPROC3_PATHCONF, NFSPROC3_COMMIT, NFSPROC3_COUNT
+	NFSPROC3_NULL,
+	NFSPROC3_GETATTR,
+	NFSPROC3_SETATTR,
+	NFSPROC3_LOOKUP,
+	NFSPROC3_ACCESS,
+	NFSPROC3_READLINK,
+	NFSPROC3_READ,
+	NFSPROC3_WRITE,
+	NFSPROC3_CREATE,
+	NFSPROC3_MKDIR,
+	NFSPROC3_SYMLINK,
+	NFSPROC3_MKNOD,
+	NFSPROC3_REMOVE,
+	NFSPROC3_RMDIR,
+	NFSPROC3_RENAME,
+	NFSPROC3_LINK,
+	NFSPROC3_READDIR,
+	NFSPROC3_READDIRPLUS,
+	NFSPROC3_FSSTAT,
+	NFSPROC3_FSINFO,
+	NFSPROC3_PATHCONF,
+	NFSPROC3_COMMIT,
+	NFSPROC3_COUNT
 };
 
 enum mount3_proc {
-	MOUNTPROC3_NULL, MOUNTPROC3_MNT, MOUNTPROC3_DUMP, MOUNTPROC3_UMNT,
-	MOUNTPROC3_UMNTALL, MOUNTPROC3_EXPORT, MOUNTPROC3_COUNT
+	MOUNTPROC3_NULL,
+	MOUNTPROC3_MNT,
+	MOUNTPROC3_DUMP,
+	MOUNTPROC3_UMNT,
+	MOUNTPROC3_UMNTALL,
+	MOUNTPROC3_EXPORT,
+	MOUNTPROC3_COUNT
 };
 
 enum nfsstat3 {
-	NFS3_OK = 0, NFS3ERR_PERM = 1, NFS3ERR_NOENT = 2, NFS3ERR_IO = 5,
-	NFS3ERR_NXIO = 6, NFS3ERR_ACCES = 13, NFS3ERR_EXIST = 17,
-	NFS3ERR_XDEV = 18, NFS3ERR_NODEV = 19, NFS3ERR_NOTDIR = 20,
-	NFS3ERR_ISDIR = 21, NFS3ERR_INVAL = 22, NFS3ERR_FBIG = 27,
-	NFS3ERR_NOSPC = 28, NFS3ERR_ROFS = 30, NFS3ERR_MLINK = 31,
-	NFS3ERR_NAMETOOLONG = 63, NFS3ERR_NOTEMPTY = 66, NFS3ERR_DQUOT = 69,
-	NFS3ERR_STALE = 70, NFS3ERR_REMOTE = 71, NFS3ERR_BADHANDLE = 10001,
-	NFS3ERR_NOT_SYNC = 10002, NFS3ERR_BAD_COOKIE = 10003,
-	NFS3ERR_NOTSUPP = 10004, NFS3ERR_TOOSMALL = 10005,
-	NFS3ERR_SERVERFAULT = 10006, NFS3ERR_BADTYPE = 10007,
+	NFS3_OK = 0,
+	NFS3ERR_PERM = 1,
+	NFS3ERR_NOENT = 2,
+	NFS3ERR_IO = 5,
+	NFS3ERR_NXIO = 6,
+	NFS3ERR_ACCES = 13,
+	NFS3ERR_EXIST = 17,
+	NFS3ERR_XDEV = 18,
+	NFS3ERR_NODEV = 19,
+	NFS3ERR_NOTDIR = 20,
+	NFS3ERR_ISDIR = 21,
+	NFS3ERR_INVAL = 22,
+	NFS3ERR_FBIG = 27,
+	NFS3ERR_NOSPC = 28,
+	NFS3ERR_ROFS = 30,
+	NFS3ERR_MLINK = 31,
+	NFS3ERR_NAMETOOLONG = 63,
+	NFS3ERR_NOTEMPTY = 66,
+	NFS3ERR_DQUOT = 69,
+	NFS3ERR_STALE = 70,
+	NFS3ERR_REMOTE = 71,
+	NFS3ERR_BADHANDLE = 10001,
+	NFS3ERR_NOT_SYNC = 10002,
+	NFS3ERR_BAD_COOKIE = 10003,
+	NFS3ERR_NOTSUPP = 10004,
+	NFS3ERR_TOOSMALL = 10005,
+	NFS3ERR_SERVERFAULT = 10006,
+	NFS3ERR_BADTYPE = 10007,
 	NFS3ERR_JUKEBOX = 10008
 };
 
 enum mountstat3 {
-	MNT3_OK = 0, MNT3ERR_PERM = 1, MNT3ERR_NOENT = 2, MNT3ERR_IO = 5,
-	MNT3ERR_ACCES = 13, MNT3ERR_NOTDIR = 20, MNT3ERR_INVAL = 22,
-	MNT3ERR_NAMETOOLONG = 63, MNT3ERR_NOTSUPP = 10004,
+	MNT3_OK = 0,
+	MNT3ERR_PERM = 1,
+	MNT3ERR_NOENT = 2,
+	MNT3ERR_IO = 5,
+	MNT3ERR_ACCES = 13,
+	MNT3ERR_NOTDIR = 20,
+	MNT3ERR_INVAL = 22,
+	MNT3ERR_NAMETOOLONG = 63,
+	MNT3ERR_NOTSUPP = 10004,
 	MNT3ERR_SERVERFAULT = 10006
 };
 
@@ -63,16 +109,16 @@ enum stable_how { UNSTABLE, DATA_SYNC, FILE_SYNC };
 enum createmode3 { UNCHECKED, GUARDED, EXCLUSIVE };
 enum time_how { DONT_CHANGE, SET_TO_SERVER_TIME, SET_TO_CLIENT_TIME };
 
-#define ACCESS3_READ	0x01u
-#define ACCESS3_LOOKUP	0x02u
-#define ACCESS3_MODIFY	0x04u
-#define ACCESS3_EXTEND	0x08u
-#define ACCESS3_DELETE	0x10u
-#define ACCESS3_EXECUTE 0x20u
-#define FSF3_LINK	 0x01u
-#define FSF3_SYMLINK	 0x02u
+#define ACCESS3_READ     0x01u
+#define ACCESS3_LOOKUP   0x02u
+#define ACCESS3_MODIFY   0x04u
+#define ACCESS3_EXTEND   0x08u
+#define ACCESS3_DELETE   0x10u
+#define ACCESS3_EXECUTE  0x20u
+#define FSF3_LINK        0x01u
+#define FSF3_SYMLINK     0x02u
 #define FSF3_HOMOGENEOUS 0x08u
-#define FSF3_CANSETTIME	 0x10u
+#define FSF3_CANSETTIME  0x10u
 
 struct nfs_fh3 {
 	uint32_t bytes;
@@ -126,15 +172,24 @@ struct diropargs3 {
 	struct nfs3_bytes name;
 };
 
-struct nfs3_fh_args { struct nfs_fh3 fh; }; /* GETATTR READLINK FS* PATHCONF */
+struct nfs3_fh_args {
+	struct nfs_fh3 fh;
+}; /* GETATTR READLINK FS* PATHCONF */
 struct nfs3_setattr_args {
 	struct nfs_fh3 fh;
 	struct sattr3 attr;
 	bool guard;
 	struct nfstime3 guard_ctime;
 };
-struct nfs3_access_args { struct nfs_fh3 fh; uint32_t access; };
-struct nfs3_read_args { struct nfs_fh3 fh; uint64_t offset; uint32_t count; };
+struct nfs3_access_args {
+	struct nfs_fh3 fh;
+	uint32_t access;
+};
+struct nfs3_read_args {
+	struct nfs_fh3 fh;
+	uint64_t offset;
+	uint32_t count;
+};
 struct nfs3_write_args {
 	struct nfs_fh3 fh;
 	uint64_t offset;
@@ -148,7 +203,10 @@ struct nfs3_create_args {
 	struct sattr3 attr;
 	uint8_t verf[NFS3_CREATEVERFSIZE];
 };
-struct nfs3_mkdir_args { struct diropargs3 where; struct sattr3 attr; };
+struct nfs3_mkdir_args {
+	struct diropargs3 where;
+	struct sattr3 attr;
+};
 struct nfs3_symlink_args {
 	struct diropargs3 where;
 	struct sattr3 attr;
@@ -156,13 +214,21 @@ struct nfs3_symlink_args {
 };
 struct nfs3_mknod_args {
 	struct diropargs3 where;
-	uint32_t type; /* as sent: a bad ftype3 is NFS3ERR_BADTYPE, not garbage */
+	uint32_t type; /* as sent: a bad ftype3 is NFS3ERR_BADTYPE, not garbage
+			*/
 	struct sattr3 attr; /* CHR BLK SOCK FIFO */
 	struct specdata3 spec;
 };
-struct nfs3_dirop_args { struct diropargs3 where; }; /* LOOKUP REMOVE RMDIR */
-struct nfs3_rename_args { struct diropargs3 from, to; };
-struct nfs3_link_args { struct nfs_fh3 fh; struct diropargs3 link; };
+struct nfs3_dirop_args {
+	struct diropargs3 where;
+}; /* LOOKUP REMOVE RMDIR */
+struct nfs3_rename_args {
+	struct diropargs3 from, to;
+};
+struct nfs3_link_args {
+	struct nfs_fh3 fh;
+	struct diropargs3 link;
+};
 struct nfs3_readdir_args { /* dircount 0 and plus false for READDIR */
 	struct nfs_fh3 dir;
 	uint64_t cookie;
@@ -170,8 +236,14 @@ struct nfs3_readdir_args { /* dircount 0 and plus false for READDIR */
 	uint32_t dircount, maxcount; /* READDIR's count is maxcount */
 	bool plus;
 };
-struct nfs3_commit_args { struct nfs_fh3 fh; uint64_t offset; uint32_t count; };
-struct mount3_path_args { struct nfs3_bytes path; }; /* MNT UMNT */
+struct nfs3_commit_args {
+	struct nfs_fh3 fh;
+	uint64_t offset;
+	uint32_t count;
+};
+struct mount3_path_args {
+	struct nfs3_bytes path;
+}; /* MNT UMNT */
 
 union nfs3_args {
 	struct nfs3_fh_args fh;
@@ -193,13 +265,20 @@ union nfs3_args {
 
 /* Results: status is kept apart; each encoder writes the arm for OK or the arm
  * for failure. */
-struct nfs3_attr_res { struct post_op_attr attr; }; /* also most failures */
-struct nfs3_wcc_res { struct wcc_data wcc; }; /* SETATTR REMOVE RMDIR */
+struct nfs3_attr_res {
+	struct post_op_attr attr;
+}; /* also most failures */
+struct nfs3_wcc_res {
+	struct wcc_data wcc;
+}; /* SETATTR REMOVE RMDIR */
 struct nfs3_lookup_res {
 	struct nfs_fh3 fh;
 	struct post_op_attr attr, dir_attr;
 };
-struct nfs3_access_res { struct post_op_attr attr; uint32_t access; };
+struct nfs3_access_res {
+	struct post_op_attr attr;
+	uint32_t access;
+};
 struct nfs3_readlink_res {
 	struct post_op_attr attr;
 	uint32_t bytes;
@@ -221,8 +300,13 @@ struct nfs3_create_res { /* CREATE MKDIR SYMLINK MKNOD */
 	struct post_op_attr attr;
 	struct wcc_data dir_wcc;
 };
-struct nfs3_rename_res { struct wcc_data from, to; };
-struct nfs3_link_res { struct post_op_attr attr; struct wcc_data dir_wcc; };
+struct nfs3_rename_res {
+	struct wcc_data from, to;
+};
+struct nfs3_link_res {
+	struct post_op_attr attr;
+	struct wcc_data dir_wcc;
+};
 struct nfs3_readdir_res {
 	struct post_op_attr dir_attr;
 	uint8_t cookieverf[NFS3_COOKIEVERFSIZE];
@@ -337,12 +421,12 @@ bool mount3_put_end(XDR *x);
 #define NFS3_FATTR_BYTES    84u
 #define NFS3_POST_OP_BYTES  (4u + NFS3_FATTR_BYTES)
 #define NFS3_PRE_OP_BYTES   (4u + 24u)
-#define NFS3_WCC_BYTES	    (NFS3_PRE_OP_BYTES + NFS3_POST_OP_BYTES)
-#define NFS3_FH_BYTES	    (4u + NFS3_FHSIZE)
+#define NFS3_WCC_BYTES      (NFS3_PRE_OP_BYTES + NFS3_POST_OP_BYTES)
+#define NFS3_FH_BYTES       (4u + NFS3_FHSIZE)
 #define NFS3_POST_FH_BYTES  (4u + NFS3_FH_BYTES)
 #define NFS3_STATUS_BYTES   4u
-#define NFS3_VERF_BYTES	    8u /* cookieverf3, writeverf3 */
-#define NFS3_PATH_BYTES	    (4u + 4096u) /* READLINK's target */
+#define NFS3_VERF_BYTES     8u           /* cookieverf3, writeverf3 */
+#define NFS3_PATH_BYTES     (4u + 4096u) /* READLINK's target */
 #define NFS3_FSSTAT_BYTES   52u /* FSSTAT3resok behind its attributes */
 #define NFS3_FSINFO_BYTES   48u /* FSINFO3resok, likewise */
 #define NFS3_PATHCONF_BYTES 24u /* PATHCONF3resok, likewise */

@@ -18,7 +18,8 @@ struct server;
 struct export;
 struct export_table;
 
-/* log.c: stderr, or the journal with its levels when stderr is the journal -- */
+/* log.c: stderr, or the journal with its levels when stderr is the journal --
+ */
 
 enum log_level { LOG_ERR_, LOG_WARNING_, LOG_NOTICE_, LOG_INFO_, LOG_DEBUG_ };
 void log_set_level(enum log_level level);
@@ -32,7 +33,7 @@ struct log_limit {
 void log_limited(struct log_limit *limit, enum log_level level,
 		 const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* cred.c: who acts -------------------------------------------------------- */
+/* cred.c, groups.c, act.c: who acts ---------------------------------------- */
 
 #define IDENTITY_GIDS_INLINE 16u
 
@@ -56,6 +57,8 @@ int identity_make(struct identity *id, const struct rpc_cred *cred,
 		  const struct conf_export_options *options, bool manage_gids,
 		  bool may_block);
 void identity_fini(struct identity *id);
+/* Forget what manage-gids looked up (a reload, the end). */
+void identity_forget_groups(void);
 bool identity_same(const struct identity *a, const struct identity *b);
 const uint32_t *identity_gids(const struct identity *id);
 uint64_t identity_hash(const struct identity *id);
@@ -67,8 +70,10 @@ uint64_t identity_hash(const struct identity *id);
 void identity_assume(const struct identity *id);
 /* Back to the server's own. */
 void identity_drop(void);
-/* Once on each thread at its start: workers learn what they restore to;
- * reactors drop CAP_FSETID and CAP_SYS_RESOURCE for good. 0 or -errno. */
+/* Once on each thread at its start: workers learn what they restore to, give up
+ * the server's supplementary groups and set the process's umask to 0 (-EPERM:
+ * this process may not change its ids). As the server neither workers nor
+ * reactors have CAP_FSETID and CAP_SYS_RESOURCE. 0 or -errno. */
 int identity_worker_init(void);
 int identity_reactor_init(void);
 
@@ -93,7 +98,8 @@ void perm_cache_free(struct perm_cache *c);
 int perm_cache_data(struct perm_cache *c, const struct identity *id,
 		    struct file *f, const struct statx *st, bool write);
 
-/* fh.c: file handles ---------------------------------------------------------- */
+/* fh.c: file handles ----------------------------------------------------------
+ */
 
 /*
  * version 1, export id, the kernel's handle, 8 bytes of SipHash over all of it
@@ -122,18 +128,20 @@ int fh_from_fd(struct fh *fh, int fd, const char *name);
  * (-ESTALE). */
 int fh_open(const struct fh *fh, int mount_fd, int flags);
 
-/* export.c: what is exported, to whom --------------------------------------- */
+/* export.c: what is exported, to whom ---------------------------------------
+ */
 
 /*
  * One exported directory: its private clones and volumes. Made when a table is
  * loaded; carried over into the next table when path and id stay, so that
  * clients notice nothing. Counted.
  */
-struct export {
+struct export
+{
 	uint64_t id;
 	uint64_t fsid; /* as fattr3 tells it */
 	char *path;
-	struct volume *rw, *ro; /* either may be NULL */
+	struct volume *rw, *ro;  /* either may be NULL */
 	struct conf_export conf; /* this table's clients, its own copy */
 	unsigned refs;
 };
@@ -143,12 +151,12 @@ struct access {
 	struct export_table *table;
 	struct export *export;
 	const struct conf_export_options *options; /* inside the table */
-	struct volume *volume;			   /* rw or ro */
+	struct volume *volume;                     /* rw or ro */
 };
 
 struct export_load {
 	struct engine *engine;
-	const struct conf *conf;     /* for the policy's defaults */
+	const struct conf *conf; /* for the policy's defaults */
 	uint64_t (*verifier)(uint64_t export_id, void *arg); /* first one */
 	void *arg;
 };
@@ -162,6 +170,8 @@ int export_table_load(struct export_table **ret, struct conf_exports *parsed,
 		      struct export_table *old, const struct export_load *load,
 		      struct conf_report *r);
 void export_table_get(struct export_table *t);
+/* How many references there are now: 1 when only the caller's is left. */
+unsigned export_table_refs(const struct export_table *t);
 /* The last reference closes what no newer table carried over (blocks). */
 void export_table_put(struct export_table *t);
 unsigned export_table_count(const struct export_table *t);
@@ -184,7 +194,8 @@ int export_access(struct export_table *t, struct export *e,
 		  struct access *ret);
 void access_put(struct access *a);
 
-/* object.c: a handle in a call, resolved ------------------------------------- */
+/* object.c: a handle in a call, resolved -------------------------------------
+ */
 
 /* What a procedure sees of its call. Lives in the call's slot. */
 struct request {
@@ -205,7 +216,7 @@ struct object {
 	struct access access;
 	struct identity id;
 	struct fh fh;
-	int fd; /* -1 until object_open */
+	int fd;          /* -1 until object_open */
 	struct statx st; /* of the last object_stat */
 };
 
@@ -228,7 +239,8 @@ void object_file_key(const struct object *o, struct file_key *key);
 void object_attr(struct object *o, struct post_op_attr *out);
 void object_attr_now(struct object *o, struct post_op_attr *out);
 
-/* nfs3_query.c, nfs3_name.c, nfs3_dir.c: plain blocking procedures ------------ */
+/* nfs3_query.c, nfs3_name.c, nfs3_dir.c: plain blocking procedures ------------
+ */
 
 typedef enum nfsstat3 nfs3_run_fn(struct request *rq);
 nfs3_run_fn nfs3_getattr, nfs3_setattr, nfs3_lookup, nfs3_access, nfs3_readlink,
@@ -236,7 +248,8 @@ nfs3_run_fn nfs3_getattr, nfs3_setattr, nfs3_lookup, nfs3_access, nfs3_readlink,
 	nfs3_rmdir, nfs3_rename, nfs3_link, nfs3_readdir, /* and plus */
 	nfs3_fsstat, nfs3_fsinfo, nfs3_pathconf;
 
-/* mount3.c ---------------------------------------------------------------------- */
+/* mount3.c
+ * ---------------------------------------------------------------------- */
 
 /* The status is in res.mnt; DUMP's list of mounts is kept in memory and in the
  * state directory, as a hint only (RFC 1813, 5.2.2). */
@@ -246,7 +259,8 @@ struct mount_list;
 int mount_list_new(struct mount_list **ret, int state_fd);
 void mount_list_free(struct mount_list *l);
 
-/* server.c: what procedures may ask of the server ------------------------------- */
+/* server.c: what procedures may ask of the server
+ * ------------------------------- */
 
 struct engine *server_engine(struct server *s);
 const uint8_t *server_fh_key(struct server *s);

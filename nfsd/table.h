@@ -30,7 +30,7 @@ struct nfs3_row {
 	enum call_where where;
 	enum call_tail tail;
 	uint32_t reply_bytes_max; /* of the encoded header, without RPC's */
-	bool idempotent;	  /* else its reply goes to the DRC */
+	bool idempotent;          /* else its reply goes to the DRC */
 };
 
 /* nfs3_table.c */

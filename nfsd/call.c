@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call from its whole record to its reply: judged (RFC 5531), looked up in
+ * the table, checked against the duplicate request cache, run where the table
+ * says, encoded, and handed to its connection. Also the slots that calls live
+ * in: a shard owns SHARD_CALLS of them, call_free is the only way back.
+ *
+ * All of it runs on the call's reactor, but for call_work, which runs a plain
+ * procedure on a worker thread; a slot has one owner at any time.
+ */
+#include "nfsd/server.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Slots ------------------------------------------------------------------- */
+
+struct call *
+call_new(struct shard *s, struct conn *conn)
+{
+	struct call *c;
+
+	if (s->free_count == 0)
+		return NULL;
+	c = &s->calls[s->free_calls[--s->free_count]];
+	assert(c->magic == 0);
+	/* head, reply and res are large, and are filled before they are read */
+	memset(c, 0, offsetof(struct call, head));
+	c->head_bytes = 0;
+	memset(&c->examined, 0,
+	       offsetof(struct call, rq) - offsetof(struct call, examined));
+	memset(&c->rq, 0, offsetof(struct request, res));
+	memset(&c->status, 0,
+	       offsetof(struct call, reply) - offsetof(struct call, status));
+	c->reply_bytes = c->tail_bytes = c->pad_bytes = c->sent_bytes = 0;
+	c->tail = NULL;
+	c->magic = CALL_MAGIC;
+	c->shard = s;
+	c->conn = conn;
+	conn->calls++;
+	return c;
+}
+
+void
+call_free(struct call *c)
+{
+	struct shard *s = c->shard;
+	struct conn *conn = c->conn;
+	struct buf_pool *pool = reactor_pool(s->reactor);
+
+	assert(c->magic == CALL_MAGIC && c->drc == NULL);
+	if (c->waiting)
+		buf_unwait(pool, &c->body_waiter);
+	if (c->attached)
+		LIST_REMOVE(c, attached_link);
+	if (c->row != NULL && c->row->tail == TAIL_LIST)
+		free((void *)(uintptr_t)c->tail);
+	if (c->row != NULL && c->row->where == RUN_DATA)
+		data_fini(c);
+	if (c->room.base != NULL)
+		buf_give(pool, &c->room);
+	if (c->body.base != NULL)
+		buf_give(pool, &c->body);
+	if (c->rq.exports != NULL)
+		export_table_put(c->rq.exports);
+	conn->held_bytes -= c->held_bytes;
+	c->magic = 0;
+	s->free_calls[s->free_count++] = (uint16_t)(c - s->calls);
+	if (shard_starving(s))
+		shard_wake(s);
+	conn_unref(conn);
+}
+
+/* Replies -------------------------------------------------------------------
+ */
+
+/* The reply is encoded: remember it where a retry may ask for it, and send it;
+ * a retry that came meanwhile gets it instead. */
+static void
+call_send(struct call *c)
+{
+	struct call *newest;
+
+	if (c->drc == NULL) {
+		conn_send(c->conn, c);
+		return;
+	}
+	newest = drc_done(c->shard->server->drc, c->drc,
+			  c->reply + RPC_MARK_BYTES,
+			  c->reply_bytes - RPC_MARK_BYTES);
+	c->drc = NULL;
+	if (newest == NULL) {
+		conn_send(c->conn, c);
+		return;
+	}
+	memcpy(newest->reply, c->reply, c->reply_bytes);
+	newest->reply_bytes = c->reply_bytes;
+	reactor_post(newest->shard->reactor, &newest->msg);
+	call_free(c);
+}
+
+/* On the worker or the reactor: header and tail from status and results. */
+static void
+call_encode(struct call *c)
+{
+	uint32_t total;
+	XDR x;
+	bool ok;
+
+	xdrmem_create(&x, (char *)c->reply + RPC_MARK_BYTES + RPC_REPLY_BYTES,
+		      NFS3_REPLY_BYTES_MAX, XDR_ENCODE);
+	ok = c->row->encode(&x, c->status, &c->rq.res);
+	assert(ok && xdr_getpos(&x) <= c->row->reply_bytes_max);
+	c->reply_bytes = RPC_MARK_BYTES + RPC_REPLY_BYTES + xdr_getpos(&x);
+	xdr_destroy(&x);
+	rpc_reply_success(c->reply + RPC_MARK_BYTES, c->rpc.xid);
+	if (c->row->tail == TAIL_LIST) {
+		c->tail = c->rq.res.list.list;
+		c->tail_bytes = c->rq.res.list.list_bytes;
+	} else if (c->row->tail == TAIL_ENTRIES && c->status == NFS3_OK) {
+		c->tail = c->rq.res.readdir.entries;
+		c->tail_bytes = c->rq.res.readdir.entries_bytes;
+	} else if (c->row->tail == TAIL_DATA && c->status == NFS3_OK) {
+		c->tail = c->io.read.data;
+		c->tail_bytes = c->rq.res.read.count;
+		c->pad_bytes = -c->tail_bytes & 3;
+	}
+	total = c->reply_bytes - RPC_MARK_BYTES + c->tail_bytes + c->pad_bytes;
+	record_mark(c->reply, total);
+}
+
+void
+call_reply(struct call *c)
+{
+	call_encode(c);
+	call_send(c);
+}
+
+static void
+call_reject(struct call *c, enum rpc_verdict v)
+{
+	uint32_t n;
+
+	c->shard->server->stats.rejected++;
+	n = rpc_reply_error(c->reply + RPC_MARK_BYTES, &c->rpc, v);
+	record_mark(c->reply, n);
+	c->reply_bytes = RPC_MARK_BYTES + n;
+	conn_send(c->conn, c);
+}
+
+/* Duplicate requests ----------------------------------------------------------
+ */
+
+/* The first call's reply was put into ours, or a newer retry took our place. */
+static void
+call_resumed(struct message *m)
+{
+	struct call *c = container_of(m, struct call, msg);
+
+	assert(c->magic == CALL_MAGIC && c->attached);
+	LIST_REMOVE(c, attached_link);
+	c->attached = false;
+	if (c->abandoned)
+		call_free(c);
+	else
+		conn_send(c->conn, c);
+}
+
+/* True: run it. False: it was answered, or waits for its first. */
+static bool
+call_first(struct call *c, const uint8_t *bytes, uint32_t n)
+{
+	struct drc *d = c->shard->server->drc;
+	struct drc_key key;
+	struct call *replaced = NULL;
+	uint32_t reply_bytes = 0;
+	enum drc_verdict v;
+
+	memset(&key, 0, sizeof(key));
+	key.xid = c->rpc.xid;
+	key.prog = c->rpc.prog;
+	key.vers = c->rpc.vers;
+	key.proc = c->rpc.proc;
+	key.addr = c->conn->peer;
+	key.checksum = drc_checksum(d, bytes, n);
+	/* Before drc_begin: the first's end may post to us at once. */
+	c->msg.run = call_resumed;
+	c->attached = true;
+	LIST_INSERT_HEAD(&c->conn->attached, c, attached_link);
+	v = drc_begin(d, &key, c, &c->drc, c->reply + RPC_MARK_BYTES,
+		      &reply_bytes, (void **)&replaced);
+	if (v == DRC_ATTACHED) {
+		if (replaced != NULL) {
+			replaced->abandoned = true;
+			reactor_post(replaced->shard->reactor, &replaced->msg);
+		}
+		return false;
+	}
+	LIST_REMOVE(c, attached_link);
+	c->attached = false;
+	if (v != DRC_REPLAY)
+		return true;
+	record_mark(c->reply, reply_bytes);
+	c->reply_bytes = RPC_MARK_BYTES + reply_bytes;
+	conn_send(c->conn, c);
+	return false;
+}
+
+/* Running
+ * ---------------------------------------------------------------------- */
+
+static struct call *
+call_of_work(struct work *w)
+{
+	return container_of(w, struct call, work);
+}
+
+/* On a worker thread. */
+static void
+call_work(struct work *w)
+{
+	struct call *c = call_of_work(w);
+
+	memset(&c->rq.res, 0, sizeof(c->rq.res));
+	c->status = c->row->run(&c->rq);
+	call_encode(c);
+}
+
+static void
+call_work_done(struct work *w)
+{
+	call_send(call_of_work(w));
+}
+
+static void
+call_submit(struct call *c)
+{
+	c->work.run = call_work;
+	c->work.done = call_work_done;
+	c->work.reactor = c->shard->reactor;
+	work_submit(c->shard->server->engine, WORK_META, &c->work);
+}
+
+static void
+room_ready(struct buf_waiter *w)
+{
+	struct call *c = container_of(w, struct call, body_waiter);
+
+	c->waiting = false;
+	c->rq.room = c->room.base;
+	c->rq.room_bytes = c->room.bytes;
+	call_submit(c);
+}
+
+/* READDIR's list wants room before it runs. */
+static void
+call_find_room(struct call *c)
+{
+	struct buf_pool *pool = reactor_pool(c->shard->reactor);
+	uint32_t want = c->rq.args.readdir.maxcount;
+
+	if (want > CALL_ROOM_BYTES_MAX)
+		want = CALL_ROOM_BYTES_MAX;
+	if (want < IO_SMALL_BYTES)
+		want = IO_SMALL_BYTES;
+	c->body_waiter.ready = room_ready;
+	c->body_waiter.bytes = want;
+	c->body_waiter.buf = &c->room;
+	if (buf_take(pool, &c->room, want) == 0) {
+		room_ready(&c->body_waiter);
+		return;
+	}
+	c->waiting = true;
+	reactor_counters(c->shard->reactor)->buf_waits++;
+	buf_wait(pool, &c->body_waiter);
+}
+
+static void
+call_run(struct call *c)
+{
+	struct server *s = c->shard->server;
+
+	if (c->program == PROGRAM_NFS3)
+		s->stats.nfs_calls[c->rpc.proc]++;
+	else
+		s->stats.mount_calls[c->rpc.proc]++;
+	if (c->row->where == RUN_INLINE) {
+		c->status = NFS3_OK;
+		call_reply(c);
+		return;
+	}
+	c->rq.server = s;
+	c->rq.client = (const struct sockaddr *)&c->conn->peer;
+	c->rq.cred = &c->rpc.cred;
+	c->rq.exports = server_exports_get(s);
+	if (c->row->where == RUN_DATA)
+		data_begin(c);
+	else if (c->row->tail == TAIL_ENTRIES)
+		call_find_room(c);
+	else
+		call_submit(c);
+}
+
+/* Decode the arguments of what the table found. */
+static bool
+call_decode(struct call *c, const uint8_t *bytes, uint32_t n)
+{
+	XDR x;
+	bool ok;
+
+	if (c->program == PROGRAM_NFS3 && c->rpc.proc == NFSPROC3_WRITE &&
+	    (c->phase != CALL_BODY || c->body_have != c->body_need))
+		return false;
+	xdrmem_create(&x, (char *)(uintptr_t)bytes + c->rpc.header_bytes,
+		      n - c->rpc.header_bytes, XDR_DECODE);
+	ok = c->row->decode(&x, &c->rq.args);
+	xdr_destroy(&x);
+	return ok;
+}
+
+static enum rpc_verdict
+call_find(struct call *c)
+{
+	const struct listener *l = c->conn->listener;
+	enum rpc_verdict v;
+	unsigned row;
+
+	v = rpc_program_find(nfsd_programs + l->program_first, l->program_count,
+			     &c->rpc, &row);
+	if (v != RPC_OK)
+		return v;
+	c->program = l->program_first + row;
+	c->row = nfsd_row(c->program, c->rpc.proc);
+	return RPC_OK;
+}
+
+void
+call_begin(struct call *c)
+{
+	const uint8_t *bytes = c->head;
+	uint32_t n = c->head_bytes;
+	enum rpc_verdict v;
+
+	if (c->phase == CALL_LINEAR) {
+		bytes = c->body.base;
+		n = c->body_have;
+	}
+	v = rpc_call_decode(&c->rpc, bytes, n, true);
+	if (v == RPC_NOT_A_CALL || v == RPC_SHORT) {
+		/* No call to answer, but its record was well framed. */
+		c->shard->server->stats.rejected++;
+		call_free(c);
+		return;
+	}
+	if (v == RPC_OK)
+		v = call_find(c);
+	if (v == RPC_OK && !call_decode(c, bytes, n))
+		v = RPC_GARBAGE_ARGS;
+	c->phase = CALL_SERVICE;
+	if (v != RPC_OK) {
+		c->row = NULL;
+		call_reject(c, v);
+		return;
+	}
+	if (c->row->idempotent || call_first(c, bytes, n))
+		call_run(c);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The listening sockets. They live on reactor 0, which hands each connection
+ * to the shard that has the fewest: with few connections SO_REUSEPORT's hash
+ * leaves cores idle. At the limit of connections nothing is accepted until one
+ * ends.
+ */
+#include "nfsd/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <string.h>
+#include <unistd.h>
+
+static unsigned
+conn_total(const struct server *s)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < s->shards; i++)
+		n += s->shard[i]->conn_count;
+	return n;
+}
+
+static struct shard *
+shard_least(const struct server *s)
+{
+	struct shard *best = s->shard[0];
+	unsigned i;
+
+	for (i = 1; i < s->shards; i++)
+		if (s->shard[i]->conn_count < best->conn_count)
+			best = s->shard[i];
+	return best;
+}
+
+static void
+accept_done(struct op *op, int res)
+{
+	struct listener *l = container_of(op, struct listener, op);
+	static struct log_limit limit;
+
+	l->accepting = false;
+	if (res >= 0)
+		conn_start(shard_least(l->shard->server), l, res);
+	else if (res != -EAGAIN && res != -EINTR && res != -ECONNABORTED &&
+		 res != -ECANCELED)
+		log_limited(&limit, LOG_WARNING_,
+			    "cannot accept a connection: %s", strerror(-res));
+	if (res >= 0 || res == -EAGAIN || res == -EINTR || res == -ECONNABORTED)
+		listen_resume(l->shard->server);
+	/* else the next tick tries again: it may be out of descriptors */
+}
+
+void
+listen_resume(struct server *s)
+{
+	struct shard *first = s->shard[0];
+	struct listener *l;
+
+	if (!reactor_is_current(first->reactor) || first->stopping)
+		return;
+	if (conn_total(s) >= s->conns_max)
+		return;
+	for (l = s->listener; l < s->listener + s->listeners; l++) {
+		if (l->accepting || l->shard == NULL)
+			continue;
+		l->accepting = true;
+		l->op.done = accept_done;
+		op_accept(first->reactor, &l->op, l->fd);
+	}
+}
+
+void
+listen_start(struct server *s)
+{
+	struct listener *l;
+
+	for (l = s->listener; l < s->listener + s->listeners; l++)
+		l->shard = s->shard[0];
+	listen_resume(s);
+}
+
+void
+listen_stop(struct server *s)
+{
+	struct listener *l;
+
+	for (l = s->listener; l < s->listener + s->listeners; l++)
+		if (l->accepting)
+			op_cancel(s->shard[0]->reactor, &l->op);
+}
+
+void
+listen_close(struct server *s)
+{
+	while (s->listeners > 0)
+		close(s->listener[--s->listeners].fd);
+}
+
+const struct listener *
+listen_first(const struct server *s, unsigned program)
+{
+	const struct listener *l;
+
+	for (l = s->listener; l < s->listener + s->listeners; l++)
+		if (program >= l->program_first &&
+		    program < l->program_first + l->program_count)
+			return l;
+	return NULL;
+}
+
+static void
+set_port(struct sockaddr_storage *a, uint16_t port)
+{
+	if (a->ss_family == AF_INET)
+		((struct sockaddr_in *)a)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)a)->sin6_port = htons(port);
+}
+
+static uint16_t
+get_port(const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_INET)
+		return ntohs(((const struct sockaddr_in *)a)->sin_port);
+	return ntohs(((const struct sockaddr_in6 *)a)->sin6_port);
+}
+
+static void
+log_in_use(const struct sockaddr_storage *a, const char *option)
+{
+	char holder[256];
+
+	net_port_holder(a, holder, sizeof(holder));
+	log_msg(LOG_ERR_,
+		"port %u is in use by %s: stop it (systemctl stop nfs-server "
+		"for the kernel's) or choose another with %s",
+		get_port(a), holder, option);
+}
+
+/* One address of one port. */
+static int
+open_one(struct server *s, struct sockaddr_storage addr, uint16_t *port,
+	 uint8_t first, uint8_t count)
+{
+	struct listener *l = &s->listener[s->listeners];
+	const char *option = first == PROGRAM_NFS3 ? "--port" : "--mount-port";
+	int rc;
+
+	if (s->listeners == SERVER_LISTENERS_MAX) {
+		log_msg(LOG_ERR_, "more than %u addresses to listen on",
+			SERVER_LISTENERS_MAX);
+		return -E2BIG;
+	}
+	set_port(&addr, *port);
+	l->addr = addr;
+	rc = net_listen(&l->addr, false, &l->fd);
+	if (rc == -EADDRINUSE)
+		log_in_use(&addr, option);
+	else if (rc < 0)
+		log_msg(LOG_ERR_, "cannot listen on port %u: %s", *port,
+			strerror(-rc));
+	if (rc < 0)
+		return rc;
+	*port = get_port(&l->addr); /* the next address takes the same */
+	l->program_first = first;
+	l->program_count = count;
+	s->listeners++;
+	return 0;
+}
+
+/* All addresses of one host= (NULL: any, IPv4 and IPv6). */
+static int
+open_host(struct server *s, const char *host, uint16_t *port, uint8_t first,
+	  uint8_t count)
+{
+	struct addrinfo hints = { .ai_flags = AI_PASSIVE,
+				  .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list, *a;
+	struct sockaddr_storage addr;
+	int rc;
+
+	rc = getaddrinfo(host, host == NULL ? "0" : NULL, &hints, &list);
+	if (rc != 0) {
+		log_msg(LOG_ERR_, "cannot listen on \"%s\": %s",
+			host == NULL ? "any" : host, gai_strerror(rc));
+		return -EADDRNOTAVAIL;
+	}
+	rc = -EADDRNOTAVAIL;
+	for (a = list; a != NULL; a = a->ai_next) {
+		memset(&addr, 0, sizeof(addr));
+		memcpy(&addr, a->ai_addr, a->ai_addrlen);
+		rc = open_one(s, addr, port, first, count);
+		/* A machine without IPv6 still has "any" as 0.0.0.0. */
+		if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL)
+			rc = host == NULL && s->listeners > 0 ? 0 : rc;
+		if (rc < 0)
+			break;
+	}
+	freeaddrinfo(list);
+	return rc;
+}
+
+static int
+open_port(struct server *s, uint16_t port, uint8_t first, uint8_t count)
+{
+	unsigned i;
+	int rc = 0;
+
+	if (s->conf.host_count == 0)
+		return open_host(s, NULL, &port, first, count);
+	for (i = 0; rc == 0 && i < s->conf.host_count; i++)
+		rc = open_host(s, s->conf.hosts[i], &port, first, count);
+	return rc;
+}
+
+int
+listen_open(struct server *s)
+{
+	int rc;
+
+	if (!s->conf.has_mount_port ||
+	    (s->conf.mount_port == s->conf.port && s->conf.port != 0))
+		return open_port(s, s->conf.port, PROGRAM_NFS3, PROGRAMS);
+	rc = open_port(s, s->conf.port, PROGRAM_NFS3, 1);
+	if (rc < 0)
+		return rc;
+	return open_port(s, s->conf.mount_port, PROGRAM_MOUNT3,
+			 PROGRAMS - PROGRAM_MOUNT3);
+}

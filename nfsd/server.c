@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server: owns the engine, the shards, the table of exports, the duplicate
+ * request cache and the state directory; starts them in an order in which each
+ * finds what it needs, reloads, drains and stops. All of it runs on the main
+ * thread, but for server_exports_get, which any thread may call.
+ */
+#include "nfsd/server.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DRC_ENTRIES_MAX    16384u
+#define DRC_BYTES_MAX      (16u << 20)
+#define DRAIN_NS           (20ull * 1000000000)
+#define EXPORTS_DIR_SUFFIX ".d"
+
+static_assert((int)CONF_DIRECT == (int)IO_DIRECT &&
+		      (int)CONF_DONTCACHE == (int)IO_DONTCACHE &&
+		      (int)CONF_EDGES_BUFFERED == (int)IO_EDGES_BUFFERED &&
+		      (int)CONF_STABLE_FILE == (int)IO_FILE_SYNC,
+	      "conf and io name the same modes in the same order");
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* What procedures ask ------------------------------------------------------ */
+
+struct engine *
+server_engine(struct server *s)
+{
+	return s->engine;
+}
+
+const uint8_t *
+server_fh_key(struct server *s)
+{
+	return s->fh_key;
+}
+
+struct mount_list *
+server_mounts(struct server *s)
+{
+	return s->mounts;
+}
+
+bool
+server_manage_gids(struct server *s)
+{
+	return s->conf.manage_gids;
+}
+
+struct export_table *
+server_exports_get(struct server *s)
+{
+	struct export_table *t;
+
+	pthread_mutex_lock(&s->lock);
+	t = s->exports;
+	export_table_get(t);
+	pthread_mutex_unlock(&s->lock);
+	return t;
+}
+
+/* Exports ---------------------------------------------------------------------
+ */
+
+void
+server_log_report(const struct conf_report *r)
+{
+	unsigned i;
+
+	for (i = 0; i < r->count; i++)
+		log_msg(r->messages[i].warning ? LOG_WARNING_ : LOG_ERR_, "%s",
+			r->messages[i].text);
+}
+
+int
+server_read_exports(struct conf_exports *ret, const struct server_options *o,
+		    struct conf_report *r)
+{
+	char dir[4096];
+	size_t n = o->exports != NULL ? strlen(o->exports) : 0;
+
+	if (n + sizeof(EXPORTS_DIR_SUFFIX) > sizeof(dir))
+		return -ENAMETOOLONG;
+	if (n > 0) {
+		memcpy(dir, o->exports, n);
+		memcpy(dir + n, EXPORTS_DIR_SUFFIX, sizeof(EXPORTS_DIR_SUFFIX));
+	}
+	return conf_exports_read(ret, o->exports, n > 0 ? dir : NULL,
+				 o->export_lines, o->export_count, r);
+}
+
+/* The table that the files and options describe now. */
+static int
+load_exports(struct server *s, const struct conf *conf,
+	     const struct server_options *o, struct export_table *old,
+	     struct export_table **ret)
+{
+	struct conf_exports parsed = { 0 };
+	struct conf_report r = { 0 };
+	struct export_load load = { .engine = s->engine,
+				    .conf = conf,
+				    .verifier = state_verifier,
+				    .arg = s->state };
+	int rc;
+
+	rc = server_read_exports(&parsed, o, &r);
+	if (rc == 0) {
+		rc = export_table_load(ret, &parsed, old, &load, &r);
+		if (rc < 0)
+			conf_exports_fini(&parsed);
+	}
+	server_log_report(&r);
+	conf_report_fini(&r);
+	return rc;
+}
+
+static void
+log_exports(const struct export_table *t)
+{
+	const struct export *e;
+	const struct volume_facts *f;
+	struct io_policy p;
+	struct volume *v;
+	unsigned i;
+
+	for (i = 0; i < export_table_count(t); i++) {
+		e = export_table_at(t, i);
+		v = e->rw != NULL ? e->rw : e->ro;
+		f = volume_facts(v);
+		p = volume_policy(v);
+		log_msg(LOG_INFO_,
+			"export %s: device %s, blocks of %u bytes, cut at %u, "
+			"read-mode=%s write-mode=%s edges=%s direct-min=%u",
+			e->path, f->device[0] != '\0' ? f->device : "unknown",
+			f->logical_bytes, f->cut_bytes,
+			io_mode_name(p.read_mode), io_mode_name(p.write_mode),
+			io_edges_name(p.edges), p.direct_min);
+	}
+	if (export_table_count(t) == 0)
+		log_msg(LOG_WARNING_, "nothing is exported: see "
+				      "nvnfsd-exports(5)");
+}
+
+/* Start
+ * ----------------------------------------------------------------------------
+ */
+
+static void
+on_error(struct volume *v, const char *what, int error)
+{
+	static struct log_limit limit;
+	const struct export *e = volume_user(v);
+
+	log_limited(&limit, LOG_ERR_,
+		    "%s: %s failed: %s; clients will write again what was not "
+		    "yet stable",
+		    e != NULL ? e->path : "a withdrawn export", what,
+		    strerror(error < 0 ? -error : error));
+}
+
+static int
+worker_init(void *arg)
+{
+	return identity_worker_init();
+}
+
+static int
+start_engine(struct server *s, const struct server_options *o)
+{
+	struct engine_config c = {
+		.backend = o->backend,
+		.reactors = s->conf.threads,
+		.buffer_bytes = s->conf.buffer_memory,
+		.files_max = s->conf.open_files,
+		.reactor_init = shard_init,
+		.reactor_tick = shard_tick,
+		.reactor_fini = shard_fini,
+		.worker_init = worker_init,
+		.on_error = on_error,
+		.arg = s,
+	};
+	const struct engine_facts *f;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	int rc;
+
+	if (c.reactors == 0)
+		c.reactors = cpus > 0 ? (unsigned)cpus : 1;
+	s->shards = c.reactors;
+	s->shard = calloc(c.reactors, sizeof(*s->shard));
+	if (s->shard == NULL)
+		return -ENOMEM;
+	rc = engine_new(&s->engine, &c);
+	if (rc < 0) {
+		log_msg(LOG_ERR_, "cannot start the engine: %s", strerror(-rc));
+		return rc;
+	}
+	f = engine_facts(s->engine);
+	if (f->backend_error != 0)
+		log_msg(LOG_WARNING_,
+			"io_uring is refused here (%s): the threads engine "
+			"serves, slower",
+			strerror(f->backend_error < 0 ? -f->backend_error
+						      : f->backend_error));
+	if (f->backend == IO_BACKEND_URING && !f->buffers_registered)
+		log_msg(LOG_NOTICE_,
+			"buffers are not registered with io_uring: raise "
+			"LimitMEMLOCK");
+	return 0;
+}
+
+static int
+start_state(struct server *s, const char *dir)
+{
+	int rc = state_open(&s->state, dir);
+
+	if (rc == 0)
+		rc = fh_key_load(state_fd(s->state), s->fh_key);
+	if (rc == 0)
+		rc = mount_list_new(&s->mounts, state_fd(s->state));
+	if (rc == -EBUSY)
+		log_msg(LOG_ERR_,
+			"the state directory %s is in use by another "
+			"nvnfsd: choose another with --state-dir",
+			dir);
+	else if (rc < 0)
+		log_msg(LOG_ERR_, "cannot use the state directory %s: %s", dir,
+			strerror(-rc));
+	return rc;
+}
+
+/* For rpcbind: each program and version with its ports. */
+static unsigned
+list_services(const struct server *s, struct bind_service *out)
+{
+	const struct rpc_program *p;
+	const struct listener *l;
+	struct bind_service *b;
+	unsigned i, j;
+
+	memset(out, 0, PROGRAMS * sizeof(*out));
+	for (i = 0; i < PROGRAMS; i++) {
+		p = &nfsd_programs[i];
+		b = &out[i];
+		b->prog = p->prog;
+		b->vers = p->vers;
+		for (j = 0; j < s->listeners; j++) {
+			const struct sockaddr_in *v4;
+			const struct sockaddr_in6 *v6;
+
+			l = &s->listener[j];
+			v4 = (const struct sockaddr_in *)&l->addr;
+			v6 = (const struct sockaddr_in6 *)&l->addr;
+			if (i < l->program_first ||
+			    i >= l->program_first + l->program_count)
+				continue;
+			if (l->addr.ss_family == AF_INET && b->port_v4 == 0) {
+				b->port_v4 = ntohs(v4->sin_port);
+				inet_ntop(AF_INET, &v4->sin_addr, b->addr_v4,
+					  sizeof(b->addr_v4));
+			} else if (l->addr.ss_family == AF_INET6 &&
+				   b->port_v6 == 0) {
+				b->port_v6 = ntohs(v6->sin6_port);
+				inet_ntop(AF_INET6, &v6->sin6_addr, b->addr_v6,
+					  sizeof(b->addr_v6));
+			}
+		}
+	}
+	return PROGRAMS;
+}
+
+static void
+register_rpcbind(struct server *s)
+{
+	struct bind_service services[PROGRAMS];
+	int rc = bind_register(services, list_services(s, services));
+
+	s->registered = rc == 0;
+	if (rc < 0)
+		log_msg(LOG_WARNING_,
+			"not registered with rpcbind (%s): clients must mount "
+			"with port= and mountport=",
+			strerror(-rc));
+}
+
+static void
+listen_message(struct message *m)
+{
+	struct server *s = container_of(m, struct server, listening);
+
+	listen_start(s);
+}
+
+static void
+server_free(struct server *s)
+{
+	listen_close(s);
+	if (s->exports != NULL)
+		export_table_put(s->exports);
+	if (s->engine != NULL)
+		engine_free(s->engine);
+	if (s->drc != NULL)
+		drc_free(s->drc);
+	if (s->mounts != NULL)
+		mount_list_free(s->mounts);
+	state_close(s->state);
+	conf_fini(&s->conf);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->drained);
+	free(s->shard);
+	free(s);
+}
+
+static unsigned
+conns_max(const struct conf *c)
+{
+	return c->connections > 0 ? c->connections : CONNS_DEFAULT;
+}
+
+static unsigned
+calls_per_conn(const struct conf *c)
+{
+	return c->calls_per_connection > 0 ? c->calls_per_connection
+					   : CALLS_PER_CONN_DEFAULT;
+}
+
+int
+server_start(struct server **ret, struct conf *conf,
+	     const struct server_options *o)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	pthread_condattr_t attr;
+	int rc;
+
+	if (s == NULL)
+		return -ENOMEM;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->drained, &attr);
+	pthread_condattr_destroy(&attr);
+	s->conf = *conf;
+	s->conns_max = conns_max(conf);
+	s->calls_per_conn = calls_per_conn(conf);
+	rc = listen_open(s);
+	if (rc == 0)
+		rc = start_state(s, o->state_dir);
+	if (rc == 0)
+		rc = drc_new(&s->drc, DRC_ENTRIES_MAX, DRC_BYTES_MAX,
+			     CALL_REPLY_BYTES - RPC_MARK_BYTES);
+	if (rc == 0)
+		rc = start_engine(s, o);
+	if (rc == 0)
+		rc = load_exports(s, &s->conf, o, NULL, &s->exports);
+	if (rc < 0) {
+		conf_init(&s->conf); /* conf stays the caller's */
+		server_free(s);
+		return rc;
+	}
+	log_exports(s->exports);
+	s->listening.run = listen_message;
+	reactor_post(engine_reactor(s->engine, 0), &s->listening);
+	if (!o->no_rpcbind)
+		register_rpcbind(s);
+	*ret = s;
+	return 0;
+}
+
+/* Reload
+ * ------------------------------------------------------------------------------
+ */
+
+/* Calls in service keep their table; its last reference must be ours, since
+ * letting go of it blocks and a reactor must not. */
+static void
+retire(struct export_table *old)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+
+	while (export_table_refs(old) > 1)
+		nanosleep(&pause, NULL);
+	export_table_put(old);
+}
+
+/* What needs a restart, said once a reload. */
+static void
+log_fixed(const struct conf *is, const struct conf *wants)
+{
+	if (is->port != wants->port || is->threads != wants->threads ||
+	    is->has_mount_port != wants->has_mount_port ||
+	    is->mount_port != wants->mount_port ||
+	    is->buffer_memory != wants->buffer_memory ||
+	    is->open_files != wants->open_files)
+		log_msg(LOG_NOTICE_, "ports, threads, buffer-memory and "
+				     "open-files change with a restart");
+}
+
+static void
+take_conf(struct server *s, const struct conf *conf)
+{
+	log_fixed(&s->conf, conf);
+	s->conf.policy = conf->policy;
+	s->conf.manage_gids = conf->manage_gids;
+	s->conns_max = conns_max(conf);
+	s->calls_per_conn = calls_per_conn(conf);
+	log_set_level((enum log_level)conf->level);
+}
+
+int
+server_reload(struct server *s, struct conf *conf,
+	      const struct server_options *o)
+{
+	struct export_table *fresh, *old = s->exports;
+	int rc = load_exports(s, conf, o, old, &fresh);
+
+	if (rc < 0) {
+		log_msg(LOG_ERR_, "reload failed: the running exports stay");
+		return rc;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->exports = fresh;
+	pthread_mutex_unlock(&s->lock);
+	take_conf(s, conf);
+	retire(old);
+	log_exports(fresh);
+	return 0;
+}
+
+/* Stop
+ * ----------------------------------------------------------------------------------
+ */
+
+static bool
+wait_drained(struct server *s, uint64_t deadline_ns)
+{
+	struct timespec t = { .tv_sec = (time_t)(deadline_ns / 1000000000),
+			      .tv_nsec = (long)(deadline_ns % 1000000000) };
+	bool all;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->shards_drained < s->shards &&
+	       pthread_cond_timedwait(&s->drained, &s->lock, &t) != ETIMEDOUT)
+		;
+	all = s->shards_drained == s->shards;
+	pthread_mutex_unlock(&s->lock);
+	return all;
+}
+
+static int
+stop_shards(struct server *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->shards; i++)
+		reactor_post(s->shard[i]->reactor, &s->shard[i]->stop);
+	if (wait_drained(s, now_ns() + DRAIN_NS))
+		return 0;
+	log_msg(LOG_WARNING_, "calls are still in service: their connections "
+			      "are closed");
+	for (i = 0; i < s->shards; i++)
+		reactor_post(s->shard[i]->reactor, &s->shard[i]->force);
+	return wait_drained(s, now_ns() + DRAIN_NS) ? 0 : -EBUSY;
+}
+
+int
+server_stop(struct server *s)
+{
+	struct bind_service services[PROGRAMS];
+	int rc, kept;
+
+	if (s->registered)
+		bind_unregister(services, list_services(s, services));
+	rc = stop_shards(s);
+	if (rc < 0) {
+		log_msg(LOG_ERR_, "the device does not answer: ending without "
+				  "a clean stop");
+		return rc; /* threads hang in it; nothing can be freed */
+	}
+	rc = file_close_all(s->engine, NULL, now_ns() + DRAIN_NS);
+	if (rc < 0)
+		log_msg(LOG_ERR_, "not everything could be synced: %s",
+			strerror(-rc));
+	kept = rc < 0 ? rc : state_keep(s->state, s->exports);
+	if (rc == 0 && kept < 0)
+		log_msg(LOG_WARNING_, "cannot keep the verifiers: %s",
+			strerror(-kept));
+	if (stats_write(s, state_fd(s->state)) < 0)
+		log_msg(LOG_WARNING_, "cannot write the statistics");
+	server_free(s);
+	return rc;
+}

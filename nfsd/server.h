@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What conn.c, call.c, nfs3_data.c and server.c share: the server, a shard for
+ * each reactor, connections and call slots.
+ *
+ * Limits and back-pressure, in one place: a connection reads on only while it
+ * has fewer than calls_per_connection calls in service and holds less than a
+ * quarter of its reactor's buffer pool; while a call slot is free in its shard;
+ * and while a buffer is to be had for a WRITE's payload. Where one of these
+ * fails the connection stops reading (TCP then holds the peer) and goes on when
+ * it is met again. Nothing is ever dropped for want of room.
+ */
+#ifndef NVNFSD_SERVER_H
+#define NVNFSD_SERVER_H
+
+#include "nfsd/nfsd.h"
+#include "nfsd/table.h"
+
+#include <assert.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+
+#define CALL_HEAD_BYTES  4096u
+#define CALL_PLACE_BYTES 1024u /* a WRITE's header ends before this */
+#define CALL_REPLY_BYTES                                                       \
+	(RPC_MARK_BYTES + RPC_REPLY_BYTES + NFS3_REPLY_BYTES_MAX)
+#define CALL_ROOM_BYTES_MAX    (256u << 10) /* READDIR's list */
+#define SHARD_CALLS            2048u
+#define CALLS_PER_CONN_DEFAULT 256u
+#define CONNS_DEFAULT          4096u
+#define CONN_IOV               48u
+#define CONN_IDLE_NS           (30ull * 1000000000) /* no progress: the end */
+#define SERVER_LISTENERS_MAX   32u
+#define RECORD_BYTES_MAX       (IO_TRANSFER_BYTES_MAX + CALL_PLACE_BYTES)
+
+static_assert(CALL_PLACE_BYTES >= RPC_CALL_BYTES_MAX + NFS3_FH_BYTES + 20,
+	      "the longest header of a WRITE must fit");
+
+#define SHARD_MAGIC 0x53484152u
+#define CONN_MAGIC  0x434f4e4eu
+#define CALL_MAGIC  0x43414c4cu
+
+struct conn;
+struct call;
+struct shard;
+
+/* A listening socket; lives on reactor 0 from start to stop. */
+struct listener {
+	struct op op;
+	struct shard *shard;
+	struct sockaddr_storage addr;
+	int fd;
+	uint8_t program_first, program_count; /* rows of nfsd_programs */
+	bool accepting;
+};
+
+/* stats.c: counters of the server, relaxed, from any thread */
+struct stats {
+	_Atomic uint64_t nfs_calls[NFSPROC3_COUNT];
+	_Atomic uint64_t mount_calls[MOUNTPROC3_COUNT];
+	_Atomic uint64_t rejected; /* denied, unavailable, garbage */
+	_Atomic uint64_t connections, connections_total;
+	_Atomic uint64_t records_refused; /* ended their connection */
+	_Atomic uint64_t stalls_call, stalls_buffer, stalls_slot;
+	_Atomic uint64_t timeouts;
+};
+
+struct server {
+	struct conf conf;
+	struct engine *engine;
+	pthread_mutex_t lock; /* exports; shards' drained count */
+	pthread_cond_t drained;
+	struct export_table *exports;
+	struct drc *drc;
+	struct mount_list *mounts;
+	struct state *state;
+	struct stats stats;
+	uint8_t fh_key[FH_KEY_BYTES];
+	unsigned shards, shards_drained;
+	struct shard **shard;
+	struct listener listener[SERVER_LISTENERS_MAX];
+	unsigned listeners;
+	unsigned conns_max, calls_per_conn;
+	bool registered; /* with rpcbind */
+	struct message listening;
+};
+
+/* One a reactor, touched by its thread only (conn_count by all). */
+struct shard {
+	unsigned magic;
+	struct server *server;
+	struct reactor *reactor;
+	struct perm_cache *perms;
+	struct call *calls;
+	uint16_t *free_calls; /* a stack of indices */
+	unsigned free_count;
+	TAILQ_HEAD(, conn) conns;
+	TAILQ_HEAD(, conn) starved; /* wait for a call slot */
+	_Atomic unsigned conn_count;
+	struct message wake, stop, force;
+	bool waking, stopping, drained;
+};
+
+enum conn_state {
+	CONN_OPEN,
+	CONN_DRAINING, /* reads no more; replies still go out */
+	CONN_ENDING    /* shut down; waits for its last completions */
+};
+
+/*
+ * One TCP connection, on one reactor for ever. Freed when it is ending, no
+ * operation of its is in flight and no call refers to it.
+ */
+struct conn {
+	unsigned magic;
+	enum conn_state state;
+	struct shard *shard;
+	struct listener *listener;
+	struct sockaddr_storage peer;
+	int fd;
+	struct op recv_op, send_op;
+	bool receiving, receiving_body, sending, running, is_starved, linked,
+		cancelled;
+	struct record record;
+	uint8_t *stage; /* a small buffer with bytes not yet parsed */
+	uint32_t stage_at, stage_end;
+	struct record_span span; /* of stage, not yet delivered */
+	bool has_span;
+	struct call *incoming;
+	unsigned calls; /* slots that refer to this connection */
+	size_t held_bytes;
+	uint64_t recv_ns, send_ns; /* last progress */
+	uint64_t recv_seen, send_seen;
+	STAILQ_HEAD(, call) ready;
+	LIST_HEAD(, call) attached;
+	struct msghdr msg;
+	struct iovec iov[CONN_IOV];
+	struct message arrival;
+	TAILQ_ENTRY(conn) link, starved_link;
+};
+
+enum call_phase { CALL_HEAD, CALL_BODY, CALL_LINEAR, CALL_SERVICE };
+
+/*
+ * A call's preallocated home, from the first byte of its record to the last of
+ * its reply. call_free is the only way back.
+ */
+struct call {
+	unsigned magic;
+	enum call_phase phase;
+	struct shard *shard;
+	struct conn *conn;
+	struct rpc_call rpc;
+	unsigned program;
+	const struct nfs3_row *row;
+	/* the record */
+	uint8_t head[CALL_HEAD_BYTES];
+	uint32_t head_bytes;
+	bool examined; /* what is in head is no WRITE with a payload to come */
+	uint32_t payload_at; /* in head, CALL_BODY */
+	uint32_t payload_bytes, body_need, body_have, page_offset;
+	uint32_t want_bytes; /* a buffer is needed before going on; 0: no */
+	enum call_phase want_phase;
+	uint8_t *payload;
+	struct buf body;
+	struct buf_waiter body_waiter;
+	bool waiting; /* in the pool's queue */
+	/* service */
+	struct request rq;
+	enum nfsstat3 status;
+	struct work work;
+	struct object object;
+	struct file *file;
+	struct file_bracket bracket;
+	bool bracketed, resolved;
+	struct pre_op_attr before;
+	int error;
+	union {
+		struct io_write write;
+		struct io_read read;
+		struct io_commit commit;
+	} io;
+	struct buf room;
+	struct drc_entry *drc;
+	bool attached, abandoned;
+	struct message msg;
+	size_t held_bytes;
+	/* the reply */
+	uint8_t reply[CALL_REPLY_BYTES];
+	uint32_t reply_bytes; /* mark included */
+	const uint8_t *tail;
+	uint32_t tail_bytes, pad_bytes;
+	uint32_t sent_bytes;
+	STAILQ_ENTRY(call) ready_link;
+	LIST_ENTRY(call) attached_link;
+};
+
+/* conn.c ------------------------------------------------------------------ */
+
+/* Any thread: hand a fresh socket to a shard. Takes fd. */
+void conn_start(struct shard *s, struct listener *l, int fd);
+/* Go on parsing and receiving as far as limits allow. */
+void conn_run(struct conn *c);
+/* Queue a finished reply and send what is ready. */
+void conn_send(struct conn *c, struct call *call);
+/* Stop reading; end when the last reply is out. */
+void conn_drain(struct conn *c);
+/* End now; calls in service finish into nothing. */
+void conn_end(struct conn *c);
+/* A call let go of its connection. */
+void conn_unref(struct conn *c);
+/* Each second. */
+void conn_tick(struct conn *c);
+
+/* call_recv.c ----------------------------------------------------------------
+ */
+
+/* Take bytes of the record; returns how many (> 0). want_bytes may be set
+ * afterwards: get the buffer before the next call. */
+uint32_t call_take(struct call *c, const uint8_t *data, uint32_t n);
+/* Get the buffer that want_bytes asks for; false: it waits, and conn_run is
+ * called when there is one. */
+bool call_get_buffer(struct call *c);
+/* Where the next bytes of the record may be received straight into place;
+ * false where they must come through call_take. */
+bool call_place(struct call *c, uint8_t **at, uint32_t *room);
+void call_placed(struct call *c, uint32_t n);
+
+/* call.c
+ * ------------------------------------------------------------------------ */
+
+/* A slot, or NULL when none is free. */
+struct call *call_new(struct shard *s, struct conn *conn);
+void call_free(struct call *c);
+/* The record is whole: judge it, run it, reply. */
+void call_begin(struct call *c);
+/* Encode c->status and c->rq.res, then reply. Reactor only. */
+void call_reply(struct call *c);
+
+/* nfs3_data.c
+ * ---------------------------------------------------------------------- */
+
+void data_begin(struct call *c);
+/* Give back what a data call holds; from call_free. */
+void data_fini(struct call *c);
+
+/* shard.c
+ * ----------------------------------------------------------------------------
+ */
+
+void *shard_init(struct reactor *r, void *server);
+void shard_tick(struct reactor *r);
+void shard_fini(struct reactor *r);
+/* A call slot or a connection came free: let waiting ones go on, later. */
+void shard_wake(struct shard *s);
+bool shard_starving(const struct shard *s);
+
+/* listen.c
+ * ----------------------------------------------------------------------------
+ */
+
+/* Open the listening sockets that the configuration asks for. 0, or -errno
+ * with the reason logged. */
+int listen_open(struct server *s);
+/* On reactor 0. */
+void listen_start(struct server *s);
+void listen_resume(struct server *s);
+void listen_stop(struct server *s);
+/* No thread runs any more. */
+void listen_close(struct server *s);
+/* The address that the ready line names; port of host order. */
+const struct listener *listen_first(const struct server *s, unsigned program);
+
+/* state.c: what outlives the process
+ * ------------------------------------------------ */
+
+struct state;
+/* Open (and make) the state directory; read the verifiers of a clean stop and
+ * forget them on disk, so that a crash cannot bring them back. */
+int state_open(struct state **ret, const char *dir);
+void state_close(struct state *s);
+int state_fd(const struct state *s);
+/* The kept verifier of an export, or a fresh random one. */
+uint64_t state_verifier(uint64_t export_id, void *state);
+/* Keep the verifiers of all exports: only after everything was synced. */
+int state_keep(struct state *s, const struct export_table *t);
+
+/* stats.c
+ * ---------------------------------------------------------------------------
+ */
+
+/* All counters as one JSON object, to DIR/stats.json, replaced atomically. */
+int stats_write(struct server *s, int dir_fd);
+
+/* server.c
+ * -------------------------------------------------------------------------- */
+
+struct server_options {
+	const char *config, *exports, *state_dir;
+	char **export_lines;
+	unsigned export_count;
+	bool no_rpcbind;
+	enum io_backend backend;
+};
+
+/* conf is taken over on success. 0 or -errno, reasons logged. */
+int server_start(struct server **ret, struct conf *conf,
+		 const struct server_options *o);
+/* Stop accepting, finish calls, sync, keep the verifiers when all was well. 0,
+ * or -errno when something could not be synced. Blocks. */
+int server_stop(struct server *s);
+/* Read the exports again and take what of conf can change while running (the
+ * modes, manage-gids, limits of connections, the log's level); conf stays the
+ * caller's. A bad file changes nothing. Blocks. 0 or -errno, logged. */
+int server_reload(struct server *s, struct conf *conf,
+		  const struct server_options *o);
+struct export_table *server_exports_get(struct server *s);
+/* Read both files as the options say. 0 or -errno; r has the reasons. */
+int server_read_exports(struct conf_exports *ret,
+			const struct server_options *o, struct conf_report *r);
+void server_log_report(const struct conf_report *r);
+
+#endif
