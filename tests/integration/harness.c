@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See harness.h: the server's process and what is under it. */
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int
+harness_sh(const char *format, ...)
+{
+	char *command;
+	va_list ap;
+	int rc;
+
+	va_start(ap, format);
+	rc = vasprintf(&command, format, ap);
+	va_end(ap);
+	assert_true(rc >= 0);
+	rc = system(command); /* NOLINT(cert-env33-c): a test's own text */
+	free(command);
+	assert_true(rc != -1);
+	return WIFEXITED(rc) ? WEXITSTATUS(rc) : 128;
+}
+
+struct harness *
+harness_new(const char *options)
+{
+	struct harness *h = calloc(1, sizeof(*h));
+
+	assert_non_null(h);
+	snprintf(h->dir, sizeof(h->dir), "%s/nvnfsd-test-XXXXXX",
+		 getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+	assert_non_null(mkdtemp(h->dir));
+	assert_int_equal(chmod(h->dir, 0755), 0);
+	snprintf(h->export, sizeof(h->export), "%s/export", h->dir);
+	assert_int_equal(mkdir(h->export, 0777), 0);
+	assert_int_equal(chmod(h->export, 0777), 0);
+	snprintf(h->client, sizeof(h->client), "*(%s)",
+		 options != NULL ? options : "rw,no_root_squash,insecure");
+	return h;
+}
+
+void
+harness_arg(struct harness *h, const char *arg)
+{
+	assert_true(h->arg_count + 1 < HARNESS_ARGS_MAX);
+	h->args[h->arg_count++] = arg;
+}
+
+void
+harness_env(struct harness *h, const char *name_value)
+{
+	assert_true(h->env_count + 1 < 8);
+	h->env[h->env_count++] = name_value;
+}
+
+static bool
+read_word(const char *command, char *out, size_t n)
+{
+	FILE *f = popen(command, "r"); /* NOLINT(cert-env33-c) */
+	bool ok;
+
+	assert_non_null(f);
+	ok = fgets(out, (int)n, f) != NULL;
+	out[ok ? strcspn(out, "\n") : 0] = '\0';
+	return pclose(f) == 0 && ok;
+}
+
+bool
+harness_mount(struct harness *h, const char *fs, unsigned sector, unsigned mib)
+{
+	char command[900];
+	const char *force = strcmp(fs, "ext4") == 0 ? "-F" : "-f";
+
+	snprintf(h->image, sizeof(h->image), "%s/image", h->dir);
+	assert_int_equal(harness_sh("truncate -s %uM %s", mib, h->image), 0);
+	snprintf(command, sizeof(command),
+		 "losetup -b %u --show -f %s 2>/dev/null", sector, h->image);
+	if (geteuid() != 0 || !read_word(command, h->loop, sizeof(h->loop))) {
+		h->loop[0] = '\0';
+		print_message("no loop device can be had here\n");
+		return false;
+	}
+	if (harness_sh("mkfs.%s -q %s %s >%s/mkfs.log 2>&1 && mount %s %s", fs,
+		       force, h->loop, h->dir, h->loop, h->export) != 0) {
+		print_message("no %s can be made or mounted here\n", fs);
+		return false;
+	}
+	assert_int_equal(chmod(h->export, 0777), 0);
+	return true;
+}
+
+static void
+child(struct harness *h, int out)
+{
+	const char *argv[HARNESS_ARGS_MAX + 16];
+	char line[800], state[300], log[300];
+	const char *binary = getenv("NVNFSD");
+	unsigned n = 0, i;
+	int fd;
+
+	snprintf(line, sizeof(line), "%s %s", h->export, h->client);
+	snprintf(state, sizeof(state), "%s/state", h->dir);
+	snprintf(log, sizeof(log), "%s/log", h->dir);
+	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	if (fd < 0 || dup2(fd, 2) < 0 || dup2(out, 1) < 0)
+		_exit(99);
+	argv[n++] = binary;
+	argv[n++] = "--no-rpcbind";
+	argv[n++] = "--listen";
+	argv[n++] = "127.0.0.1";
+	argv[n++] = "--port";
+	argv[n++] = "0";
+	argv[n++] = "--state-dir";
+	argv[n++] = state;
+	argv[n++] = "--config";
+	argv[n++] = "/dev/null";
+	argv[n++] = "--export";
+	argv[n++] = line;
+	for (i = 0; i < h->arg_count; i++)
+		argv[n++] = h->args[i];
+	argv[n] = NULL;
+	for (i = 0; i < h->env_count; i++)
+		putenv((char *)(uintptr_t)h->env[i]);
+	execv(binary, (char *const *)(uintptr_t)argv);
+	_exit(98);
+}
+
+static int
+spawn(struct harness *h)
+{
+	int fds[2];
+
+	assert_non_null(getenv("NVNFSD"));
+	assert_int_equal(h->pid, 0);
+	assert_int_equal(pipe(fds), 0);
+	h->pid = fork();
+	assert_true(h->pid >= 0);
+	if (h->pid == 0) {
+		close(fds[0]);
+		child(h, fds[1]);
+	}
+	close(fds[1]);
+	return fds[0];
+}
+
+static void
+print_log(const struct harness *h)
+{
+	harness_sh("sed 's/^/server: /' %s/log >&2", h->dir);
+}
+
+void
+harness_start(struct harness *h)
+{
+	unsigned port, mount_port, exports;
+	char line[256] = "";
+	FILE *f = fdopen(spawn(h), "r");
+
+	assert_non_null(f);
+	if (fgets(line, sizeof(line), f) == NULL ||
+	    sscanf(line,
+		   "nvnfsd: ready nfs=127.0.0.1:%u mount=127.0.0.1:%u "
+		   "exports=%u",
+		   &port, &mount_port, &exports) != 3) {
+		print_log(h);
+		fail_msg("no ready line: %s", line);
+	}
+	h->port = (uint16_t)port;
+	h->mount_port = (uint16_t)mount_port;
+	fclose(f);
+}
+
+int
+harness_run(struct harness *h)
+{
+	char buffer[4096];
+	int fd = spawn(h), status;
+
+	while (read(fd, buffer, sizeof(buffer)) > 0)
+		;
+	close(fd);
+	assert_int_equal(waitpid(h->pid, &status, 0), h->pid);
+	h->pid = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+void
+harness_signal(struct harness *h, int sig)
+{
+	assert_true(h->pid > 0);
+	assert_int_equal(kill(h->pid, sig), 0);
+}
+
+void
+harness_stop(struct harness *h)
+{
+	int status;
+
+	harness_signal(h, SIGTERM);
+	assert_int_equal(waitpid(h->pid, &status, 0), h->pid);
+	h->pid = 0;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 ||
+	    harness_logged(h, "Sanitizer|runtime error")) {
+		print_log(h);
+		fail_msg("the server ended with status 0x%x", (unsigned)status);
+	}
+}
+
+void
+harness_kill(struct harness *h)
+{
+	harness_signal(h, SIGKILL);
+	assert_int_equal(waitpid(h->pid, NULL, 0), h->pid);
+	h->pid = 0;
+}
+
+void
+harness_free(struct harness *h)
+{
+	if (h == NULL)
+		return;
+	if (h->pid > 0) {
+		kill(h->pid, SIGKILL);
+		waitpid(h->pid, NULL, 0);
+	}
+	if (h->loop[0] != '\0') {
+		harness_sh("mountpoint -q %s && umount %s; losetup -d %s",
+			   h->export, h->export, h->loop);
+	}
+	harness_sh("rm -rf --one-file-system %s", h->dir);
+	free(h);
+}
+
+bool
+harness_logged(const struct harness *h, const char *pattern)
+{
+	return harness_sh("grep -qE '%s' %s/log", pattern, h->dir) == 0;
+}
+
+uint64_t
+harness_stat(struct harness *h, const char *name)
+{
+	char path[300], part[64];
+	struct json_object *root, *o;
+	const char *dot;
+	uint64_t value;
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/state/stats.json", h->dir);
+	unlink(path);
+	harness_signal(h, SIGUSR1);
+	while (stat(path, &st) < 0) /* replaced atomically: whole once there */
+		usleep(2000);
+	root = o = json_object_from_file(path);
+	assert_non_null(root);
+	for (; (dot = strchr(name, '.')) != NULL; name = dot + 1) {
+		snprintf(part, sizeof(part), "%.*s", (int)(dot - name), name);
+		assert_true(json_object_object_get_ex(o, part, &o));
+	}
+	if (!json_object_object_get_ex(o, name, &o))
+		fail_msg("no counter %s", name);
+	value = json_object_get_uint64(o);
+	json_object_put(root);
+	return value;
+}
+
+struct device_stat
+harness_device_stat(const struct harness *h)
+{
+	struct device_stat d = { 0 };
+	unsigned long long v[17] = { 0 };
+	char path[128];
+	FILE *f;
+	int i;
+
+	assert_true(h->loop[0] != '\0');
+	snprintf(path, sizeof(path), "/sys/block/%s/stat",
+		 strrchr(h->loop, '/') + 1);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	for (i = 0; i < 17; i++)
+		if (fscanf(f, "%llu", &v[i]) != 1)
+			break;
+	fclose(f);
+	assert_true(i >= 16);
+	d.reads = v[0];
+	d.read_4k = v[2] / 8;
+	d.writes = v[4];
+	d.write_4k = v[6] / 8;
+	d.flushes = v[15];
+	return d;
+}
+
+const char *
+harness_path(const struct harness *h, const char *name)
+{
+	static char path[4][900];
+	static unsigned next;
+	char *p = path[next++ % 4];
+
+	snprintf(p, sizeof(path[0]), "%s/%s", h->export, name);
+	return p;
+}
+
+unsigned long
+harness_resident(const struct harness *h, const char *name)
+{
+	int fd = open(harness_path(h, name), O_RDONLY);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages, i;
+	unsigned long n = 0;
+	unsigned char *vec;
+	struct stat st;
+	void *map;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	pages = ((size_t)st.st_size + page - 1) / page;
+	if (pages > 0) {
+		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd,
+			   0);
+		vec = malloc(pages);
+		assert_true(map != MAP_FAILED && vec != NULL);
+		assert_int_equal(mincore(map, (size_t)st.st_size, vec), 0);
+		for (i = 0; i < pages; i++)
+			n += vec[i] & 1;
+		munmap(map, (size_t)st.st_size);
+		free(vec);
+	}
+	close(fd);
+	return n;
+}
+
+struct nfs_context *
+harness_nfs(struct harness *h, int uid, int gid)
+{
+	struct nfs_context *nfs = nfs_init_context();
+	struct nfs_url *url;
+	char text[512];
+
+	assert_non_null(nfs);
+	snprintf(text, sizeof(text),
+		 "nfs://127.0.0.1%s?uid=%d&gid=%d&nfsport=%u&mountport=%u",
+		 h->export, uid, gid, h->port, h->mount_port);
+	url = nfs_parse_url_dir(nfs, text);
+	assert_non_null(url);
+	if (nfs_mount(nfs, url->server, url->path) != 0)
+		fail_msg("mount: %s", nfs_get_error(nfs));
+	nfs_destroy_url(url);
+	return nfs;
+}
