@@ -21,9 +21,10 @@ struct conf_message {
 	char *text; /* "file:line: reason" */
 };
 struct conf_report {
-	struct conf_message *messages;
+	struct conf_message *messages; /* the first CONF_MESSAGES_MAX */
 	unsigned count, errors;
 };
+#define CONF_MESSAGES_MAX 100u
 /* Frees what it holds; NULL is taken. */
 void conf_report_fini(struct conf_report *r);
 
@@ -129,10 +130,13 @@ struct conf_export_options {
 struct conf_client {
 	struct conf_client_match match;
 	struct conf_export_options options;
+	const char *file; /* owned by the table */
 	unsigned line;
 };
 
-/* One path; lines that repeat a path are joined. */
+/* One path; lines that repeat a path are joined. What belongs to the directory
+ * and not to a client (fsid, mountpoint, policy) is the same in all clients of a
+ * path: said by one it holds for all, said differently by two it is an error. */
 struct conf_export {
 	char *path; /* absolute, unescaped, no trailing slash (but "/") */
 	struct conf_client *clients; /* most specific kind first: host, network

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Words with a meaning: modes, sizes, numbers, and the five parts of an I/O
+ * policy, which stand in nvnfsd.conf and in exports alike. No state.
+ */
+#include "conf/parse.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const mode_words[] = { "buffered", "dontcache", "direct" };
+static const char *const edges_words[] = { "drop", "dontcache", "buffered" };
+static const char *const stable_words[] = { "none", "data", "file" };
+
+#define WORDS 3u /* in each of them */
+
+static int
+word_find(const char *const words[WORDS], const char *word, unsigned *ret)
+{
+	for (unsigned i = 0; i < WORDS; i++)
+		if (!strcmp(words[i], word)) {
+			*ret = i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int
+conf_mode_parse(const char *word, enum conf_mode *ret)
+{
+	unsigned i;
+
+	if (word_find(mode_words, word, &i))
+		return -EINVAL;
+	*ret = (enum conf_mode)i;
+	return 0;
+}
+
+int
+conf_edges_parse(const char *word, enum conf_edges *ret)
+{
+	unsigned i;
+
+	if (word_find(edges_words, word, &i))
+		return -EINVAL;
+	*ret = (enum conf_edges)i;
+	return 0;
+}
+
+int
+conf_stable_parse(const char *word, enum conf_stable *ret)
+{
+	unsigned i;
+
+	if (word_find(stable_words, word, &i))
+		return -EINVAL;
+	*ret = (enum conf_stable)i;
+	return 0;
+}
+
+const char *
+conf_mode_name(enum conf_mode m)
+{
+	assert((unsigned)m < WORDS);
+	return mode_words[m];
+}
+
+const char *
+conf_edges_name(enum conf_edges e)
+{
+	assert((unsigned)e < WORDS);
+	return edges_words[e];
+}
+
+const char *
+conf_stable_name(enum conf_stable s)
+{
+	assert((unsigned)s < WORDS);
+	return stable_words[s];
+}
+
+/* Digits at word; *end is behind them. strtoull would take signs and blanks. */
+static int
+digits(const char *word, const char **end, uint64_t *ret)
+{
+	uint64_t n = 0;
+	const char *p = word;
+
+	for (; isdigit((unsigned char)*p); p++) {
+		unsigned digit = (unsigned)(*p - '0');
+
+		if (n > (UINT64_MAX - digit) / 10)
+			return -ERANGE;
+		n = n * 10 + digit;
+	}
+	if (p == word)
+		return -EINVAL;
+	*end = p;
+	*ret = n;
+	return 0;
+}
+
+int
+word_number(const char *word, uint64_t max, uint64_t *ret)
+{
+	const char *end;
+	uint64_t n;
+	int error = digits(word, &end, &n);
+
+	if (error)
+		return error;
+	if (*end)
+		return -EINVAL;
+	if (n > max)
+		return -ERANGE;
+	*ret = n;
+	return 0;
+}
+
+/* "k", "KiB", "M", "mb"...: all are powers of 1024. */
+static int
+unit_parse(const char *word, unsigned *ret_shift)
+{
+	static const char units[] = "kmgt";
+	const char *unit = strchr(units, word[0] | 0x20);
+
+	if (!word[0]) {
+		*ret_shift = 0;
+		return 0;
+	}
+	if (!unit || !*unit)
+		return -EINVAL;
+	*ret_shift = 10 * (unsigned)(unit - units + 1);
+	word++;
+	word += (*word | 0x20) == 'i';
+	word += (*word | 0x20) == 'b';
+	return *word ? -EINVAL : 0;
+}
+
+int
+conf_size_parse(const char *word, uint64_t *ret)
+{
+	unsigned shift;
+	const char *end;
+	uint64_t n;
+	int error = digits(word, &end, &n);
+
+	if (error)
+		return error;
+	if (unit_parse(end, &shift))
+		return -EINVAL;
+	if (n > UINT64_MAX >> shift)
+		return -ERANGE;
+	*ret = n << shift;
+	return 0;
+}
+
+int
+word_bool(const char *word, bool *ret)
+{
+	static const char *const yes[] = { "1", "t", "true", "y", "yes", "on" };
+	static const char *const no[] = { "0", "f", "false", "n", "no", "off" };
+
+	for (unsigned i = 0; i < sizeof(yes) / sizeof(*yes); i++) {
+		bool is = !strcasecmp(word, yes[i]);
+
+		if (is || !strcasecmp(word, no[i])) {
+			*ret = is;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* The parts of a policy, in the order in which they are printed. */
+enum part { READ_MODE, WRITE_MODE, EDGES, DIRECT_MIN, STABLE_FLOOR, PARTS };
+
+static const struct {
+	const char *name;
+	const char *const *words; /* NULL: a size */
+} parts[PARTS] = {
+	[READ_MODE] = { "read-mode", mode_words },
+	[WRITE_MODE] = { "write-mode", mode_words },
+	[EDGES] = { "edges", edges_words },
+	[DIRECT_MIN] = { "direct-min", NULL },
+	[STABLE_FLOOR] = { "stable-floor", stable_words },
+};
+
+const char *
+conf_policy_name(unsigned i)
+{
+	return i < PARTS ? parts[i].name : NULL;
+}
+
+bool
+conf_policy_has(const struct conf_policy *p, unsigned i)
+{
+	switch ((enum part)i) {
+	case READ_MODE:
+		return p->has_read_mode;
+	case WRITE_MODE:
+		return p->has_write_mode;
+	case EDGES:
+		return p->has_edges;
+	case DIRECT_MIN:
+		return p->has_direct_min;
+	case STABLE_FLOOR:
+		return p->has_stable_floor;
+	case PARTS:
+		break;
+	}
+	return false;
+}
+
+/* The value of a part as a number. */
+static uint32_t
+part_value(const struct conf_policy *p, enum part i)
+{
+	switch (i) {
+	case READ_MODE:
+		return p->read_mode;
+	case WRITE_MODE:
+		return p->write_mode;
+	case EDGES:
+		return p->edges;
+	case DIRECT_MIN:
+		return p->direct_min;
+	case STABLE_FLOOR:
+		return p->stable_floor;
+	case PARTS:
+		break;
+	}
+	return 0;
+}
+
+static void
+part_assign(struct conf_policy *p, enum part i, uint32_t value)
+{
+	switch (i) {
+	case READ_MODE:
+		p->has_read_mode = true;
+		p->read_mode = (enum conf_mode)value;
+		return;
+	case WRITE_MODE:
+		p->has_write_mode = true;
+		p->write_mode = (enum conf_mode)value;
+		return;
+	case EDGES:
+		p->has_edges = true;
+		p->edges = (enum conf_edges)value;
+		return;
+	case DIRECT_MIN:
+		p->has_direct_min = true;
+		p->direct_min = value;
+		return;
+	case STABLE_FLOOR:
+		p->has_stable_floor = true;
+		p->stable_floor = (enum conf_stable)value;
+		return;
+	case PARTS:
+		break;
+	}
+	assert(false);
+}
+
+static int
+part_parse(enum part i, const char *value, uint32_t *ret,
+	   char why[CONF_REASON_BYTES])
+{
+	const char *const *words = parts[i].words;
+	char shown[REPORT_WORD_BYTES];
+	unsigned at;
+	uint64_t size;
+	int error;
+
+	conf_report_word(shown, value);
+	if (words && word_find(words, value, &at)) {
+		(void)snprintf(why, CONF_REASON_BYTES,
+			       "%s=%s: the choices are %s, %s and %s",
+			       parts[i].name, shown, words[0], words[1],
+			       words[2]);
+		return -EINVAL;
+	}
+	if (words) {
+		*ret = at;
+		return 0;
+	}
+	error = conf_size_parse(value, &size);
+	if (error || size > UINT32_MAX) {
+		(void)snprintf(why, CONF_REASON_BYTES,
+			       "%s=%s: %s, as in 65536, 64k or 1M",
+			       parts[i].name, shown,
+			       error == -EINVAL ? "not a size"
+						: "not below 4 GiB");
+		return -EINVAL;
+	}
+	*ret = (uint32_t)size;
+	return 0;
+}
+
+int
+conf_policy_set(struct conf_policy *p, const char *name, const char *value,
+		char why[CONF_REASON_BYTES])
+{
+	uint32_t n;
+
+	for (unsigned i = 0; i < PARTS; i++) {
+		if (strcmp(name, parts[i].name) != 0)
+			continue;
+		if (part_parse((enum part)i, value, &n, why))
+			return -EINVAL;
+		part_assign(p, (enum part)i, n);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void
+conf_policy_print_value(const struct conf_policy *p, unsigned i, FILE *out)
+{
+	uint32_t value = part_value(p, (enum part)i);
+
+	if (parts[i].words)
+		(void)fputs(parts[i].words[value], out);
+	else
+		(void)fprintf(out, "%" PRIu32, value);
+}
+
+int
+conf_policy_merge(struct conf_policy *p, const struct conf_policy *other,
+		  const char **ret_name)
+{
+	for (unsigned i = 0; i < PARTS; i++) {
+		uint32_t value = part_value(other, (enum part)i);
+
+		if (!conf_policy_has(other, i))
+			continue;
+		if (conf_policy_has(p, i) &&
+		    part_value(p, (enum part)i) != value) {
+			*ret_name = parts[i].name;
+			return -EEXIST;
+		}
+		part_assign(p, (enum part)i, value);
+	}
+	return 0;
+}
