@@ -29,7 +29,7 @@ struct engine;
 struct volume;
 struct file;
 
-/* ring.c: one ring a reactor ------------------------------------------- */
+/* op.c over ring.c or ring_threads.c: operations of a reactor ------------- */
 
 enum io_backend { IO_BACKEND_URING, IO_BACKEND_THREADS };
 
@@ -44,9 +44,15 @@ enum op_kind {
 	OP_KINDS
 };
 
+#ifndef container_of
+/* NOLINTNEXTLINE(readability-identifier-naming): its name everywhere */
+#define container_of(ptr, type, member)                                        \
+	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#endif
+
 /*
  * One operation in flight, embedded in whatever owns it and reachable through
- * container_of. Set done, then pass it to an op_ function. It must not be
+ * container_of. Zero it once, set done, then pass it to an op_ function. It must not be
  * touched or freed before done() ran; every started operation gets exactly one
  * done(). res is the system call's result or -errno.
  */
@@ -54,14 +60,18 @@ struct op {
 	void (*done)(struct op *op, int res);
 	void *small; /* OP_RECV_SMALL, res > 0: the bytes; return it with
 			small_give() */
-	/* private to ring.c */
+	/* private to op.c and the backends */
 	enum op_kind kind;
+	uint8_t place; /* enum op_place */
 	bool busy;
 	bool async;
+	bool nowait;
+	bool cancelled;
 	int fd;
 	uint32_t slot;
 	uint32_t len;
 	int flags; /* MSG_ or RWF_ flags */
+	int res;
 	uint64_t offset;
 	void *buf;
 	struct op *next;
@@ -137,6 +147,9 @@ struct engine_config {
 	void *(*reactor_init)(struct reactor *r, void *arg);
 	void (*reactor_tick)(struct reactor *r);
 	void (*reactor_fini)(struct reactor *r);
+	/* Called on each worker thread of both pools at its start; anything
+	 * but 0 makes engine_new fail with it. */
+	int (*worker_init)(void *arg);
 	/* Any thread, once per failed sync, flush or close of a file. */
 	void (*on_error)(struct volume *v, const char *what, int error);
 	void *arg;
@@ -235,6 +248,9 @@ enum io_stable { IO_UNSTABLE, IO_DATA_SYNC, IO_FILE_SYNC }; /* as stable_how */
 
 const char *io_mode_name(enum io_mode m);
 const char *io_edges_name(enum io_edges e);
+
+/* direct_min where nobody says otherwise. */
+#define IO_DIRECT_MIN_BYTES 32768u
 
 struct io_policy {
 	enum io_mode read_mode;
@@ -383,7 +399,8 @@ struct split {
 	enum split_reason reason;
 };
 
-/* cut is a power of two; direct_min counts bytes of middle. */
+/* cut is a power of two, or 0: the file has no direct I/O. direct_min counts
+ * bytes of middle. offset + bytes is at most 2^63 - 1. */
 void split_write(struct split *s, uint64_t offset, uint32_t bytes, uint32_t cut,
 		 uint32_t direct_min, enum io_mode mode);
 
@@ -394,6 +411,7 @@ void split_write(struct split *s, uint64_t offset, uint32_t bytes, uint32_t cut,
 
 struct range_lock {
 	struct range_lock *next, *prev;
+	struct range_lock *wake; /* of those granted together */
 	struct {
 		uint64_t start, end; /* page-rounded, end exclusive */
 		uint8_t kind;
@@ -405,19 +423,29 @@ struct range_lock {
 	void (*ready)(struct range_lock *l);
 };
 
-#define IO_PIECES_MAX 8
+/* Waits for the next sync of a file, on its reactor. */
+struct sync_waiter {
+	struct sync_waiter *next;
+	struct reactor *reactor;
+	struct message msg;
+	void (*done)(struct sync_waiter *s);
+	int error;
+};
 
+#define IO_PIECES_MAX 6 /* in flight: head, tail, and chunks of the middle */
+
+/* One segment, or one chunk of the middle, until all its bytes are written. */
 struct io_piece {
 	struct op op;
-	struct work work;	 /* where the ring would punt it */
+	struct work work; /* where the ring would punt it */
 	struct io_write *write;
-	int fd;
+	const uint8_t *data;
 	uint64_t offset;
 	uint32_t bytes, done_bytes;
 	int rwf;
-	int error;
+	int res;
 	bool direct;
-	bool last_done;
+	bool busy;
 };
 
 /*
@@ -442,14 +470,19 @@ struct io_write {
 
 	/* private */
 	struct range_lock lock;
+	struct sync_waiter waiter;
+	struct message msg;
 	struct io_policy policy;
 	struct split split;
 	struct io_piece piece[IO_PIECES_MAX];
-	uint8_t pieces, issued, landed;
-	bool extending;
+	uint64_t middle_next; /* first byte of the middle not yet issued */
+	uint64_t fail_at;     /* first byte known not to be written */
 	uint64_t error_seq;
-	struct io_write *next_waiter; /* of a group sync */
-	struct message msg;
+	int buffered_rwf;
+	bool keep_track; /* its buffered pages are to be dropped */
+	bool extending;
+	bool tail_issued;
+	uint8_t flying; /* pieces in flight */
 };
 void io_write_start(struct io_write *w);
 
@@ -473,10 +506,14 @@ struct io_read {
 	struct op op;
 	struct range_lock lock;
 	struct buf_waiter waiter;
-	uint64_t aligned;
-	uint32_t want, have;
+	struct message msg;
+	uint64_t aligned; /* where the I/O starts */
+	uint32_t need;	  /* bytes of I/O from there */
+	uint32_t have;
+	uint32_t want; /* bytes of the caller's that can exist */
 	int rwf;
 	bool direct;
+	bool locked;
 };
 void io_read_start(struct io_read *r);
 
@@ -491,8 +528,7 @@ struct io_commit {
 
 	/* private */
 	uint64_t error_seq;
-	struct message msg;
-	struct io_commit *next_waiter;
+	struct sync_waiter waiter;
 };
 void io_commit_start(struct io_commit *c);
 

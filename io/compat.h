@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kernel of today has and Debian 12's headers (Linux 6.1) lack. The
+ * numbers are the kernel's ABI: include/uapi/linux/fs.h and stat.h, statx(2),
+ * pwritev2(2). Whether the running kernel takes a flag is found by trying.
+ */
+#ifndef NVNFSD_IO_COMPAT_H
+#define NVNFSD_IO_COMPAT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#ifndef RWF_NOAPPEND
+#define RWF_NOAPPEND 0x20
+#endif
+#ifndef RWF_ATOMIC
+#define RWF_ATOMIC 0x40
+#endif
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x80
+#endif
+
+#ifndef PR_SET_IO_FLUSHER
+#define PR_SET_IO_FLUSHER 57
+#endif
+
+#ifndef STATX_DIOALIGN
+#define STATX_DIOALIGN 0x2000u
+#endif
+#ifndef STATX_SUBVOL
+#define STATX_SUBVOL 0x8000u
+#endif
+#ifndef STATX_WRITE_ATOMIC
+#define STATX_WRITE_ATOMIC 0x10000u
+#endif
+#ifndef STATX_DIO_READ_ALIGN
+#define STATX_DIO_READ_ALIGN 0x20000u
+#endif
+
+/* Where the kernel puts what an older struct statx calls spare. */
+enum statx_at {
+	STATX_AT_DIO_MEM_ALIGN = 0x98,
+	STATX_AT_DIO_OFFSET_ALIGN = 0x9c,
+	STATX_AT_ATOMIC_UNIT_MIN = 0xa8,
+	STATX_AT_ATOMIC_UNIT_MAX = 0xac,
+	STATX_AT_ATOMIC_SEGMENTS_MAX = 0xb0,
+	STATX_AT_DIO_READ_OFFSET_ALIGN = 0xb4
+};
+
+static_assert(sizeof(struct statx) == 0x100, "struct statx is ABI");
+static_assert(offsetof(struct statx, stx_mnt_id) == 0x90, "struct statx ABI");
+
+/* A 32-bit field of st; true only where the mask bit that covers it is set. */
+static inline uint32_t
+statx_u32(const struct statx *st, enum statx_at at)
+{
+	uint32_t v;
+
+	memcpy(&v, (const char *)st + at, sizeof(v));
+	return v;
+}
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The io_uring backend: one ring a reactor, used by the reactor's thread only
+ * (SINGLE_ISSUER, DEFER_TASKRUN; made disabled by engine_new's thread so that
+ * a refusal is seen there, enabled by its own). io_uring(7), io_uring_enter(2).
+ *
+ * user_data is slot | generation << 32. Two slots beyond the table stand for
+ * the eventfd's read, which is armed whenever the loop may sleep, and for
+ * cancellations, whose own result says nothing.
+ *
+ * A file operation is first tried with RWF_NOWAIT. Without it io_uring would
+ * punt in silence to its worker threads; so the -EAGAIN comes here, is
+ * counted, and the operation goes a second time with IOSQE_ASYNC.
+ */
+#include "io/compat.h"
+#include "io/reactor.h"
+
+#include <errno.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define RING_SQ_ENTRIES    1024u
+#define RING_CQ_ENTRIES    16384u
+#define RING_SMALL_GROUP   0
+#define RING_IOVECS_MAX    64u
+#define RING_UNBOUNDED_MAX 4u /* sockets are polled: none is needed */
+#define RING_UNARMED_NS    NS_PER_MS
+
+#define USER_DATA_WAKE   ((uint64_t)OP_SLOTS)
+#define USER_DATA_CANCEL ((uint64_t)OP_SLOTS + 1)
+
+struct ring {
+	struct io_uring uring;
+	struct io_uring_buf_ring *small;
+	uint64_t wake_count; /* the eventfd's read lands here */
+	bool wake_armed;
+	bool cancels_owed; /* a cancellation found the queue full */
+};
+
+static const int ring_opcodes[] = {
+	IORING_OP_ACCEPT,      IORING_OP_RECV,        IORING_OP_SENDMSG,
+	IORING_OP_READ,        IORING_OP_WRITE,       IORING_OP_READ_FIXED,
+	IORING_OP_WRITE_FIXED, IORING_OP_ASYNC_CANCEL
+};
+
+static uint64_t
+user_data(const struct reactor *r, const struct op *op)
+{
+	uint64_t generation = r->ops.slot[op->slot].generation;
+
+	return op->slot | generation << 32;
+}
+
+/* The operation that a completion belongs to. Each submission has its own
+ * generation and one completion: another one is our mistake. */
+static struct op *
+user_data_op(const struct reactor *r, uint64_t data)
+{
+	uint32_t i = (uint32_t)data;
+	const struct op_slot *s = &r->ops.slot[i];
+
+	assert(i < r->ops.top && s->op);
+	assert(s->generation == data >> 32 && s->op->place == OP_RUNNING);
+	return s->op;
+}
+
+static int
+ring_probe(struct io_uring *u)
+{
+	size_t n = sizeof(ring_opcodes) / sizeof(ring_opcodes[0]);
+	struct io_uring_probe *probe = io_uring_get_probe_ring(u);
+	int err = 0;
+
+	if (!probe)
+		return -EOPNOTSUPP;
+	for (size_t i = 0; i < n; i++)
+		if (!io_uring_opcode_supported(probe, ring_opcodes[i]))
+			err = -EOPNOTSUPP;
+	io_uring_free_probe(probe);
+	return err;
+}
+
+static void
+ring_small_add(struct reactor *r, uint32_t i, int at)
+{
+	io_uring_buf_ring_add(r->ring->small,
+			      r->small.base + (size_t)i * IO_SMALL_BYTES,
+			      IO_SMALL_BYTES, (unsigned short)i,
+			      io_uring_buf_ring_mask(SMALL_BUFFERS), at);
+}
+
+static int
+ring_register_small(struct reactor *r)
+{
+	struct ring *ring = r->ring;
+	struct io_uring_buf_reg reg = { .ring_entries = SMALL_BUFFERS,
+					.bgid = RING_SMALL_GROUP };
+	void *p = NULL;
+	int ret;
+
+	ret = posix_memalign(&p, (size_t)sysconf(_SC_PAGESIZE),
+			     SMALL_BUFFERS * sizeof(struct io_uring_buf));
+	if (ret)
+		return -ret;
+	ring->small = p;
+	io_uring_buf_ring_init(ring->small);
+	reg.ring_addr = (uintptr_t)p;
+	ret = io_uring_register_buf_ring(&ring->uring, &reg, 0);
+	if (ret < 0)
+		return ret;
+	for (uint32_t i = 0; i < SMALL_BUFFERS; i++)
+		ring_small_add(r, i, (int)i);
+	io_uring_buf_ring_advance(ring->small, SMALL_BUFFERS);
+	return 0;
+}
+
+/* Without registration (memory limits) everything works, and costs a little
+ * more a call. */
+static void
+ring_register_pool(struct reactor *r)
+{
+	struct iovec iov[RING_IOVECS_MAX];
+	unsigned n = buf_pool_iovecs(r->pool, iov, RING_IOVECS_MAX);
+	int ret = io_uring_register_buffers(&r->ring->uring, iov, n);
+
+	r->buffers_registered = ret == 0;
+}
+
+static void
+ring_close(struct reactor *r)
+{
+	if (!r->ring)
+		return;
+	if (r->ring->uring.ring_fd >= 0)
+		io_uring_queue_exit(&r->ring->uring);
+	free(r->ring->small);
+	free(r->ring);
+	r->ring = NULL;
+}
+
+static int
+ring_open(struct reactor *r)
+{
+	struct io_uring_params params = {
+		.flags = IORING_SETUP_SINGLE_ISSUER |
+			 IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_R_DISABLED |
+			 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE |
+			 IORING_SETUP_CLAMP,
+		.cq_entries = RING_CQ_ENTRIES,
+	};
+	struct ring *ring = calloc(1, sizeof(*ring));
+	int ret;
+
+	if (!ring)
+		return -ENOMEM;
+	r->ring = ring;
+	ring->uring.ring_fd = -1;
+	ret = io_uring_queue_init_params(RING_SQ_ENTRIES, &ring->uring,
+					 &params);
+	if (ret < 0) {
+		ring->uring.ring_fd = -1;
+		goto fail;
+	}
+	ret = -EOPNOTSUPP;
+	if (!(params.features & IORING_FEAT_NODROP) ||
+	    !(params.features & IORING_FEAT_EXT_ARG))
+		goto fail;
+	ret = ring_probe(&ring->uring);
+	if (ret == 0)
+		ret = ring_register_small(r);
+	if (ret < 0)
+		goto fail;
+	ring_register_pool(r);
+	return 0;
+fail:
+	ring_close(r);
+	return ret;
+}
+
+/* What io_uring_enter may say in the course of things; the rest is our
+ * mistake. What it did not take stays in the queue for the next turn. */
+static void
+ring_check(int ret)
+{
+	assert(ret >= 0 || ret == -ETIME || ret == -EINTR || ret == -EAGAIN ||
+	       ret == -EBUSY || ret == -ENOMEM);
+}
+
+static struct io_uring_sqe *
+ring_sqe(struct reactor *r)
+{
+	struct io_uring *u = &r->ring->uring;
+	struct io_uring_sqe *sqe = NULL;
+
+	if (!fault_queue_full())
+		sqe = io_uring_get_sqe(u);
+	if (sqe)
+		return sqe;
+	counter_add(&r->counters.sqe_waits, 1);
+	ring_check(io_uring_submit(u));
+	return fault_queue_full() ? NULL : io_uring_get_sqe(u);
+}
+
+static void
+ring_prep_file(const struct reactor *r, struct io_uring_sqe *sqe,
+	       const struct op *op)
+{
+	int index = 0;
+	bool fixed = r->buffers_registered &&
+		     buf_pool_holds(r->pool, op->buf, op->len, &index);
+
+	if (op->kind == OP_READ && fixed)
+		io_uring_prep_read_fixed(sqe, op->fd, op->buf, op->len,
+					 op->offset, index);
+	else if (op->kind == OP_READ)
+		io_uring_prep_read(sqe, op->fd, op->buf, op->len, op->offset);
+	else if (fixed)
+		io_uring_prep_write_fixed(sqe, op->fd, op->buf, op->len,
+					  op->offset, index);
+	else
+		io_uring_prep_write(sqe, op->fd, op->buf, op->len, op->offset);
+	sqe->rw_flags = op->flags | (op->nowait ? RWF_NOWAIT : 0);
+	if (op->async)
+		io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
+}
+
+static bool
+ring_submit(struct reactor *r, struct op *op)
+{
+	struct io_uring_sqe *sqe = ring_sqe(r);
+
+	if (!sqe)
+		return false;
+	switch (op->kind) {
+	case OP_ACCEPT:
+		io_uring_prep_accept(sqe, op->fd, NULL, NULL, SOCK_CLOEXEC);
+		break;
+	case OP_RECV:
+		io_uring_prep_recv(sqe, op->fd, op->buf, op->len, op->flags);
+		break;
+	case OP_RECV_SMALL:
+		io_uring_prep_recv(sqe, op->fd, NULL, op->len, 0);
+		io_uring_sqe_set_flags(sqe, IOSQE_BUFFER_SELECT);
+		sqe->buf_group = RING_SMALL_GROUP;
+		break;
+	case OP_SENDMSG:
+		/* WAITALL: the kernel goes on where a send was short. */
+		io_uring_prep_sendmsg(sqe, op->fd, op->buf,
+				      (unsigned)op->flags | MSG_WAITALL);
+		break;
+	default:
+		assert(op->kind == OP_READ || op->kind == OP_WRITE);
+		if (op->async)
+			counter_add(&r->counters.punts, 1);
+		ring_prep_file(r, sqe, op);
+	}
+	io_uring_sqe_set_data64(sqe, user_data(r, op));
+	return true;
+}
+
+static bool
+ring_cancel_send(struct reactor *r, const struct op *op)
+{
+	struct io_uring_sqe *sqe = ring_sqe(r);
+
+	if (!sqe)
+		return false;
+	io_uring_prep_cancel64(sqe, user_data(r, op), 0);
+	io_uring_sqe_set_data64(sqe, USER_DATA_CANCEL);
+	return true;
+}
+
+static void
+ring_cancel(struct reactor *r, struct op *op)
+{
+	if (!ring_cancel_send(r, op))
+		r->ring->cancels_owed = true;
+}
+
+/* Rare: the queue was full when a cancellation came. Those already sent are
+ * sent again, which does no harm. */
+static void
+ring_cancel_owed(struct reactor *r)
+{
+	r->ring->cancels_owed = false;
+	for (uint32_t i = 0; i < r->ops.top; i++) {
+		const struct op *op = r->ops.slot[i].op;
+
+		if (!op || !op->cancelled || op->place != OP_RUNNING)
+			continue;
+		if (!ring_cancel_send(r, op)) {
+			r->ring->cancels_owed = true;
+			return;
+		}
+	}
+}
+
+/*
+ * A failed NOWAIT goes again with IOSQE_ASYNC: it would block (-EAGAIN, or a
+ * write that took nothing), or the file system has no such thing: -EOPNOTSUPP,
+ * and -EINVAL for a buffered write.
+ */
+static bool
+ring_again_file(struct reactor *r, struct op *op)
+{
+	bool punt = op->res == -EAGAIN || op->res == -EOPNOTSUPP ||
+		    op->res == -EINVAL;
+
+	if (op->kind == OP_WRITE && op->res == 0 && op->len > 0)
+		punt = true;
+	if (!punt || !op->nowait || op->cancelled)
+		return false;
+	op->nowait = false;
+	op->async = true;
+	op_submit(r, op);
+	return true;
+}
+
+static bool
+ring_again(struct reactor *r, struct op *op)
+{
+	if (op->kind == OP_READ || op->kind == OP_WRITE)
+		return ring_again_file(r, op);
+	if (op->kind != OP_RECV_SMALL || op->res != -ENOBUFS || op->cancelled)
+		return false;
+	op_wait_small(r, op);
+	return true;
+}
+
+static void
+ring_small_back(struct reactor *r, uint32_t i)
+{
+	ring_small_add(r, i, 0);
+	io_uring_buf_ring_advance(r->ring->small, 1);
+}
+
+static void
+ring_complete(struct reactor *r, const struct io_uring_cqe *cqe)
+{
+	struct op *op;
+
+	if (cqe->user_data == USER_DATA_CANCEL)
+		return;
+	if (cqe->user_data == USER_DATA_WAKE) {
+		r->ring->wake_armed = false;
+		return;
+	}
+	op = user_data_op(r, cqe->user_data);
+	if (cqe->flags & IORING_CQE_F_BUFFER) {
+		uint32_t i = cqe->flags >> IORING_CQE_BUFFER_SHIFT;
+
+		if (cqe->res > 0)
+			op->small = small_hold(r, i);
+		else
+			ring_small_back(r, i);
+	}
+	op_finish(r, op, cqe->res);
+}
+
+static void
+ring_reap(struct reactor *r)
+{
+	struct io_uring *u = &r->ring->uring;
+	struct io_uring_cqe *cqe;
+	unsigned head, n = 0;
+
+	io_uring_for_each_cqe (u, head, cqe) {
+		ring_complete(r, cqe);
+		n++;
+	}
+	io_uring_cq_advance(u, n);
+}
+
+static void
+ring_arm_wake(struct reactor *r)
+{
+	struct ring *ring = r->ring;
+	struct io_uring_sqe *sqe = ring_sqe(r);
+
+	if (!sqe)
+		return;
+	io_uring_prep_read(sqe, r->wake_fd, &ring->wake_count,
+			   sizeof(ring->wake_count), 0);
+	io_uring_sqe_set_data64(sqe, USER_DATA_WAKE);
+	ring->wake_armed = true;
+}
+
+static void
+ring_wait(struct reactor *r, uint64_t timeout_ns)
+{
+	struct ring *ring = r->ring;
+	struct __kernel_timespec ts;
+	struct io_uring_cqe *cqe;
+
+	if (ring->cancels_owed)
+		ring_cancel_owed(r);
+	if (!ring->wake_armed)
+		ring_arm_wake(r);
+	if ((!ring->wake_armed || ring->cancels_owed) &&
+	    timeout_ns > RING_UNARMED_NS)
+		timeout_ns = RING_UNARMED_NS;
+	if (fault_interrupted()) {
+		ring_reap(r);
+		return;
+	}
+	if (timeout_ns == 0) {
+		ring_check(io_uring_submit_and_get_events(&ring->uring));
+	} else {
+		ts.tv_sec = (long long)(timeout_ns / NS_PER_S);
+		ts.tv_nsec = (long long)(timeout_ns % NS_PER_S);
+		ring_check(io_uring_submit_and_wait_timeout(&ring->uring, &cqe,
+							    1, &ts, NULL));
+	}
+	ring_reap(r);
+}
+
+/* liburing 2.3 declares io_uring_enable_rings and does not export it. */
+static int
+ring_enable(const struct io_uring *u)
+{
+	long ret = syscall(__NR_io_uring_register, u->ring_fd,
+			   IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+
+	return ret < 0 ? -errno : 0;
+}
+
+static int
+ring_enter(struct reactor *r)
+{
+	unsigned max[2] = { engine_io_workers(r->engine), RING_UNBOUNDED_MAX };
+	int ret = ring_enable(&r->ring->uring);
+
+	if (ret < 0)
+		return ret;
+	return io_uring_register_iowq_max_workers(&r->ring->uring, max);
+}
+
+/* The armed read writes to our memory: end it before the memory goes. */
+static void
+ring_leave(struct reactor *r)
+{
+	while (r->ring->wake_armed) {
+		reactor_wake(r);
+		ring_check(io_uring_submit_and_wait(&r->ring->uring, 1));
+		ring_reap(r);
+	}
+}
+
+const struct backend backend_uring = {
+	.open = ring_open,
+	.close = ring_close,
+	.enter = ring_enter,
+	.leave = ring_leave,
+	.submit = ring_submit,
+	.cancel = ring_cancel,
+	.again = ring_again,
+	.small_back = ring_small_back,
+	.wait = ring_wait,
+};
