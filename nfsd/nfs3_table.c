@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The procedures of NFS version 3 and of MOUNT versions 3 and 1, a row each
+ * (RFC 1813, 3.3 and 5.2). Constant. Bounds are sums of the encoder's parts,
+ * the status first; what follows a header apart is the row's tail.
+ *
+ * Not idempotent is what does other than the first time when it runs again:
+ * SETATTR too, since its guard then fails, or it cuts off what was written in
+ * between. WRITE is idempotent at one offset.
+ */
+#include "nfsd/table.h"
+
+#include <assert.h>
+
+#define STATUS_BYTES 4u
+#define WORD_BYTES   4u
+#define HYPER_BYTES  8u
+#define READLINK_BYTES                                                         \
+	(WORD_BYTES + sizeof(((union nfs3_res *)0)->readlink.data))
+#define CREATE_BYTES                                                           \
+	(STATUS_BYTES + NFS3_POST_FH_BYTES + NFS3_POST_OP_BYTES +              \
+	 NFS3_WCC_BYTES)
+#define READDIR_BYTES (STATUS_BYTES + NFS3_POST_OP_BYTES + NFS3_COOKIEVERFSIZE)
+#define FLAVORS_MAX   4u /* security flavors that MNT lists */
+
+static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
+	[NFSPROC3_NULL] = {
+		.name = "NULL",
+		.decode = nfs3_decode_void,
+		.encode = nfs3_encode_void,
+		.where = RUN_INLINE,
+		.idempotent = true,
+	},
+	[NFSPROC3_GETATTR] = {
+		.name = "GETATTR",
+		.decode = nfs3_decode_fh,
+		.run = nfs3_getattr,
+		.encode = nfs3_encode_getattr,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_FATTR_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_SETATTR] = {
+		.name = "SETATTR",
+		.decode = nfs3_decode_setattr,
+		.run = nfs3_setattr,
+		.encode = nfs3_encode_wcc,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES,
+	},
+	[NFSPROC3_LOOKUP] = {
+		.name = "LOOKUP",
+		.decode = nfs3_decode_dirop,
+		.run = nfs3_lookup,
+		.encode = nfs3_encode_lookup,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_FH_BYTES +
+				   2 * NFS3_POST_OP_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_ACCESS] = {
+		.name = "ACCESS",
+		.decode = nfs3_decode_access,
+		.run = nfs3_access,
+		.encode = nfs3_encode_access,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   WORD_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_READLINK] = {
+		.name = "READLINK",
+		.decode = nfs3_decode_fh,
+		.run = nfs3_readlink,
+		.encode = nfs3_encode_readlink,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   READLINK_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_READ] = {
+		.name = "READ",
+		.decode = nfs3_decode_read,
+		.encode = nfs3_encode_read,
+		.where = RUN_DATA,
+		.tail = TAIL_DATA,
+		/* count, eof, the opaque's length */
+		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   3 * WORD_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_WRITE] = {
+		.name = "WRITE",
+		.decode = nfs3_decode_write,
+		.encode = nfs3_encode_write,
+		.where = RUN_DATA,
+		/* count, committed */
+		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES +
+				   2 * WORD_BYTES + NFS3_WRITEVERFSIZE,
+		.idempotent = true,
+	},
+	[NFSPROC3_CREATE] = {
+		.name = "CREATE",
+		.decode = nfs3_decode_create,
+		.run = nfs3_create,
+		.encode = nfs3_encode_create,
+		.where = RUN_WORKER,
+		.reply_bytes_max = CREATE_BYTES,
+	},
+	[NFSPROC3_MKDIR] = {
+		.name = "MKDIR",
+		.decode = nfs3_decode_mkdir,
+		.run = nfs3_mkdir,
+		.encode = nfs3_encode_create,
+		.where = RUN_WORKER,
+		.reply_bytes_max = CREATE_BYTES,
+	},
+	[NFSPROC3_SYMLINK] = {
+		.name = "SYMLINK",
+		.decode = nfs3_decode_symlink,
+		.run = nfs3_symlink,
+		.encode = nfs3_encode_create,
+		.where = RUN_WORKER,
+		.reply_bytes_max = CREATE_BYTES,
+	},
+	[NFSPROC3_MKNOD] = {
+		.name = "MKNOD",
+		.decode = nfs3_decode_mknod,
+		.run = nfs3_mknod,
+		.encode = nfs3_encode_create,
+		.where = RUN_WORKER,
+		.reply_bytes_max = CREATE_BYTES,
+	},
+	[NFSPROC3_REMOVE] = {
+		.name = "REMOVE",
+		.decode = nfs3_decode_dirop,
+		.run = nfs3_remove,
+		.encode = nfs3_encode_wcc,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES,
+	},
+	[NFSPROC3_RMDIR] = {
+		.name = "RMDIR",
+		.decode = nfs3_decode_dirop,
+		.run = nfs3_rmdir,
+		.encode = nfs3_encode_wcc,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES,
+	},
+	[NFSPROC3_RENAME] = {
+		.name = "RENAME",
+		.decode = nfs3_decode_rename,
+		.run = nfs3_rename,
+		.encode = nfs3_encode_rename,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + 2 * NFS3_WCC_BYTES,
+	},
+	[NFSPROC3_LINK] = {
+		.name = "LINK",
+		.decode = nfs3_decode_link,
+		.run = nfs3_link,
+		.encode = nfs3_encode_link,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   NFS3_WCC_BYTES,
+	},
+	[NFSPROC3_READDIR] = {
+		.name = "READDIR",
+		.decode = nfs3_decode_readdir,
+		.run = nfs3_readdir,
+		.encode = nfs3_encode_readdir,
+		.where = RUN_WORKER,
+		.tail = TAIL_ENTRIES,
+		.reply_bytes_max = READDIR_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_READDIRPLUS] = {
+		.name = "READDIRPLUS",
+		.decode = nfs3_decode_readdirplus,
+		.run = nfs3_readdir,
+		.encode = nfs3_encode_readdir,
+		.where = RUN_WORKER,
+		.tail = TAIL_ENTRIES,
+		.reply_bytes_max = READDIR_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_FSSTAT] = {
+		.name = "FSSTAT",
+		.decode = nfs3_decode_fh,
+		.run = nfs3_fsstat,
+		.encode = nfs3_encode_fsstat,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   6 * HYPER_BYTES + WORD_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_FSINFO] = {
+		.name = "FSINFO",
+		.decode = nfs3_decode_fh,
+		.run = nfs3_fsinfo,
+		.encode = nfs3_encode_fsinfo,
+		.where = RUN_WORKER,
+		/* seven sizes, maxfilesize, time_delta, properties */
+		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   7 * WORD_BYTES + HYPER_BYTES +
+				   2 * WORD_BYTES + WORD_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_PATHCONF] = {
+		.name = "PATHCONF",
+		.decode = nfs3_decode_fh,
+		.run = nfs3_pathconf,
+		.encode = nfs3_encode_pathconf,
+		.where = RUN_WORKER,
+		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   6 * WORD_BYTES,
+		.idempotent = true,
+	},
+	[NFSPROC3_COMMIT] = {
+		.name = "COMMIT",
+		.decode = nfs3_decode_commit,
+		.encode = nfs3_encode_commit,
+		.where = RUN_DATA,
+		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES +
+				   NFS3_WRITEVERFSIZE,
+		.idempotent = true,
+	},
+};
+
+/* Both versions of MOUNT differ in MNT's reply alone. */
+#define MOUNT_ROWS(mnt_encode, mnt_bytes)                                      \
+	{                                                                      \
+		[MOUNTPROC3_NULL] = { .name = "NULL",                          \
+				      .decode = nfs3_decode_void,              \
+				      .encode = nfs3_encode_void,              \
+				      .where = RUN_INLINE,                     \
+				      .idempotent = true },                    \
+		[MOUNTPROC3_MNT] = { .name = "MNT",                            \
+				     .decode = mount3_decode_path,             \
+				     .run = mount3_mnt,                        \
+				     .encode = (mnt_encode),                   \
+				     .where = RUN_WORKER,                      \
+				     .reply_bytes_max = (mnt_bytes),           \
+				     .idempotent = true },                     \
+		[MOUNTPROC3_DUMP] = { .name = "DUMP",                          \
+				      .decode = nfs3_decode_void,              \
+				      .run = mount3_dump,                      \
+				      .encode = mount3_encode_list,            \
+				      .where = RUN_WORKER,                     \
+				      .tail = TAIL_LIST,                       \
+				      .idempotent = true },                    \
+		[MOUNTPROC3_UMNT] = { .name = "UMNT",                          \
+				      .decode = mount3_decode_path,            \
+				      .run = mount3_umnt,                      \
+				      .encode = nfs3_encode_void,              \
+				      .where = RUN_WORKER,                     \
+				      .idempotent = true },                    \
+		[MOUNTPROC3_UMNTALL] = { .name = "UMNTALL",                    \
+					 .decode = nfs3_decode_void,           \
+					 .run = mount3_umntall,                \
+					 .encode = nfs3_encode_void,           \
+					 .where = RUN_WORKER,                  \
+					 .idempotent = true },                 \
+		[MOUNTPROC3_EXPORT] = { .name = "EXPORT",                      \
+					.decode = nfs3_decode_void,            \
+					.run = mount3_export,                  \
+					.encode = mount3_encode_list,          \
+					.where = RUN_WORKER,                   \
+					.tail = TAIL_LIST,                     \
+					.idempotent = true },                  \
+	}
+
+static const struct nfs3_row mount3_rows[MOUNTPROC3_COUNT] =
+	MOUNT_ROWS(mount3_encode_mnt, STATUS_BYTES + NFS3_FH_BYTES +
+					      (1 + FLAVORS_MAX) * WORD_BYTES);
+static const struct nfs3_row mount1_rows[MOUNTPROC3_COUNT] =
+	MOUNT_ROWS(mount1_encode_mnt, STATUS_BYTES);
+
+static_assert(STATUS_BYTES + NFS3_POST_OP_BYTES + READLINK_BYTES <=
+		      NFS3_REPLY_BYTES_MAX,
+	      "the longest reply, READLINK's, must fit");
+
+const struct rpc_program nfsd_programs[PROGRAMS] = {
+	[PROGRAM_NFS3] = { NFS3_PROGRAM, NFS3_VERSION, NFSPROC3_COUNT },
+	[PROGRAM_MOUNT3] = { MOUNT_PROGRAM, MOUNT_VERSION3, MOUNTPROC3_COUNT },
+	[PROGRAM_MOUNT1] = { MOUNT_PROGRAM, MOUNT_VERSION1, MOUNTPROC3_COUNT },
+};
+
+const struct nfs3_row *
+nfsd_row(unsigned program, uint32_t proc)
+{
+	assert(program < PROGRAMS && proc < nfsd_programs[program].procs);
+	if (program == PROGRAM_NFS3)
+		return &nfs3_rows[proc];
+	return program == PROGRAM_MOUNT3 ? &mount3_rows[proc]
+					 : &mount1_rows[proc];
+}
