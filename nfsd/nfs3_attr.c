@@ -17,10 +17,10 @@
 
 static_assert(NFS3_STATX_MASK == STATX_BASIC_STATS, "what fattr3 needs");
 
-#define STATX_BLOCK_BYTES 512u /* unit of stx_blocks, always */
-* /
+/* Unit of stx_blocks, whatever the block size. */
+#define STATX_BLOCK_BYTES 512u
 
-	struct error_row {
+struct error_row {
 	int error;
 	uint32_t status;
 };
