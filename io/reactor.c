@@ -164,9 +164,11 @@ reactor_is_done(const struct reactor *r)
 static void
 reactor_loop(struct reactor *r)
 {
-	while (!reactor_is_done(r)) {
+	for (;;) {
 		reactor_tick(r);
 		mailbox_run(r);
+		if (reactor_is_done(r))
+			break;
 		ops_start_waiting(r);
 		reactor_wait(r);
 		ops_run(r);

@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -102,6 +104,432 @@ echo_sizes(void **state)
 	close(fd[1]);
 }
 
+static struct msghdr
+message_of(struct iovec *iov, void *data, size_t n)
+{
+	*iov = (struct iovec){ data, n };
+	return (struct msghdr){ .msg_iov = iov, .msg_iovlen = 1 };
+}
+
+static void
+send_bytes(int fd, size_t n)
+{
+	static const uint8_t zeros[65536];
+
+	assert_true(n <= sizeof(zeros));
+	assert_int_equal(send(fd, zeros, n, 0), (ssize_t)n);
+}
+
+/* Without MSG_WAITALL what is there is enough; with it, only the peer's end
+ * makes the result short; after that there are none; then nobody to send to. */
+static void
+recv_ends(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t in[100];
+	struct iovec iov;
+	struct msghdr msg = message_of(&iov, in, sizeof(in));
+	struct task t = { .kind = OP_RECV, .buf = in, .len = sizeof(in) };
+	int fd[2];
+
+	pair(fd);
+	t.fd = fd[1];
+	send_bytes(fd[0], 10);
+	assert_int_equal(task_run(f->r, &t), 10);
+	t.flags = MSG_WAITALL;
+	task_start(f->r, &t);
+	send_bytes(fd[0], 20);
+	send_bytes(fd[0], 20);
+	assert_int_equal(shutdown(fd[0], SHUT_WR), 0);
+	assert_int_equal(task_wait(&t), 40);
+	assert_int_equal(task_run(f->r, &t), 0);
+	close(fd[0]);
+	t.kind = OP_SENDMSG;
+	t.msg = &msg;
+	assert_int_equal(task_run(f->r, &t), -EPIPE); /* and no SIGPIPE */
+	close(fd[1]);
+	t.kind = OP_RECV;
+	assert_int_equal(task_run(f->r, &t), -EBADF);
+}
+
+static void
+small_buffers(void **state)
+{
+	struct fixture *f = *state;
+	struct task t = { .kind = OP_RECV_SMALL };
+	int fd[2];
+
+	pair(fd);
+	t.fd = fd[1];
+	task_start(f->r, &t);
+	assert_int_equal(send(fd[0], "hello", 5, 0), 5);
+	assert_int_equal(task_wait(&t), 5);
+	assert_memory_equal(t.op.small, "hello", 5);
+	visit(f->r, small_give_visit, t.op.small);
+	send_bytes(fd[0], 2 * IO_SMALL_BYTES);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(task_run(f->r, &t), IO_SMALL_BYTES);
+		visit(f->r, small_give_visit, t.op.small);
+	}
+	close(fd[0]);
+	assert_int_equal(task_run(f->r, &t), 0);
+	assert_null(t.op.small);
+	close(fd[1]);
+}
+
+/* Takes small buffers until an operation has to wait for one. Returns how many
+ * were held; want waits on fd[1]. */
+static unsigned
+small_exhaust(struct fixture *f, const int fd[2], void **held, unsigned max,
+	      struct task *want)
+{
+	struct reactor_counters *c = reactor_counters(f->r);
+	struct task t = { .kind = OP_RECV_SMALL, .fd = fd[1] };
+	unsigned n = 0;
+
+	for (;;) {
+		assert_true(n < max);
+		send_bytes(fd[0], 1);
+		*want = t;
+		task_start(f->r, want);
+		while (!want->finished && atomic_load(&c->small_waits) == 0)
+			sched_yield();
+		if (atomic_load(&c->small_waits) > 0)
+			return n;
+		assert_int_equal(task_wait(want), 1);
+		held[n++] = want->op.small;
+	}
+}
+
+#define HELD_MAX 4096
+
+/* With none left an operation waits, is counted, and goes on when one comes
+ * back; a silent peer in front of it does not take the buffer away. */
+static void
+small_exhaustion(void **state)
+{
+	struct fixture *f = *state;
+	void **held = calloc(HELD_MAX, sizeof(*held));
+	struct task want, silent = { .kind = OP_RECV_SMALL }, talking = silent;
+	int fd[2], quiet[2], loud[2];
+	unsigned n;
+
+	pair(fd);
+	pair(quiet);
+	pair(loud);
+	n = small_exhaust(f, fd, held, HELD_MAX, &want);
+	silent.fd = quiet[1];
+	talking.fd = loud[1];
+	send_bytes(loud[0], 3);
+	task_start(f->r, &silent);
+	task_start(f->r, &talking);
+	assert_int_equal(want.finished + silent.finished + talking.finished, 0);
+	visit(f->r, small_give_visit, held[--n]);
+	assert_int_equal(task_wait(&want), 1);
+	visit(f->r, small_give_visit, want.op.small);
+	assert_int_equal(task_wait(&talking), 3);
+	assert_int_equal(silent.finished, 0);
+	visit(f->r, small_give_visit, talking.op.small);
+	task_cancel(&silent);
+	assert_int_equal(task_wait(&silent), -ECANCELED);
+	while (n > 0)
+		visit(f->r, small_give_visit, held[--n]);
+	for (int i = 0; i < 2; i++) {
+		close(fd[i]);
+		close(quiet[i]);
+		close(loud[i]);
+	}
+	free(held);
+}
+
+static void
+cancel_sockets(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t in[100];
+	struct task t = { .kind = OP_RECV, .buf = in, .len = sizeof(in) };
+	int fd[2], res;
+
+	pair(fd);
+	t.fd = fd[1];
+	task_start(f->r, &t);
+	task_cancel(&t);
+	task_cancel(&t);
+	assert_int_equal(task_wait(&t), -ECANCELED);
+	/* What had come is not lost. */
+	t.flags = MSG_WAITALL;
+	task_start(f->r, &t);
+	send_bytes(fd[0], 7);
+	do
+		assert_int_equal(ioctl(fd[1], FIONREAD, &res), 0);
+	while (res > 0);
+	task_cancel(&t);
+	assert_int_equal(task_wait(&t), 7);
+	t.kind = OP_RECV_SMALL;
+	task_start(f->r, &t);
+	task_cancel(&t);
+	assert_int_equal(task_wait(&t), -ECANCELED);
+	/* Nothing is left armed: the next bytes are the next receive's. */
+	send_bytes(fd[0], 9);
+	assert_int_equal(task_run(f->r, &t), 9);
+	visit(f->r, small_give_visit, t.op.small);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* A send to a peer that does not read waits, and can be cancelled. */
+static void
+cancel_send(void **state)
+{
+	struct fixture *f = *state;
+	size_t n = (size_t)16 << 20;
+	void *data = calloc(1, n);
+	struct iovec iov;
+	struct msghdr msg = message_of(&iov, data, n);
+	struct task t = { .kind = OP_SENDMSG, .msg = &msg };
+	int fd[2], res;
+
+	pair(fd);
+	t.fd = fd[0];
+	do { /* the threads backend sends in parts */
+		task_start(f->r, &t);
+		task_cancel(&t);
+		res = task_wait(&t);
+	} while (res > 0 && f->backend == IO_BACKEND_THREADS);
+	assert_true(res == -ECANCELED || res > 0);
+	close(fd[0]);
+	close(fd[1]);
+	free(data);
+}
+
+static void
+accept_one(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t bytes = sizeof(addr);
+	struct task t = { .kind = OP_ACCEPT };
+	int fd, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, bytes), 0);
+	assert_int_equal(listen(listener, 8), 0);
+	assert_int_equal(
+		getsockname(listener, (struct sockaddr *)&addr, &bytes), 0);
+	t.fd = listener;
+	for (int i = 0; i < 3; i++) {
+		task_start(f->r, &t);
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(connect(fd, (struct sockaddr *)&addr, bytes),
+				 0);
+		assert_true(task_wait(&t) >= 0);
+		assert_int_equal(fcntl(t.res, F_GETFD), FD_CLOEXEC);
+		assert_int_equal(fcntl(t.res, F_GETFL) & O_NONBLOCK, 0);
+		close(t.res);
+		close(fd);
+	}
+	task_start(f->r, &t);
+	task_cancel(&t);
+	assert_int_equal(task_wait(&t), -ECANCELED);
+	close(listener);
+}
+
+/* A temporary file without a name; flags may be O_DIRECT. -1: the file system
+ * has no direct I/O. */
+static int
+temp_file(int flags)
+{
+	const char *dir = getenv("TMPDIR");
+	int fd = open(dir ? dir : "/var/tmp",
+		      O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
+
+	assert_true(fd >= 0 || (flags & O_DIRECT && errno == EINVAL));
+	return fd;
+}
+
+static void
+files_buffered(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t n = 300001;
+	uint8_t *out = malloc(n), *in = calloc(1, n);
+	int fd = temp_file(0);
+	struct task w = { .kind = OP_WRITE,
+			  .fd = fd,
+			  .buf = out,
+			  .len = n,
+			  .offset = 12345 };
+	struct task r = {
+		.kind = OP_READ, .fd = fd, .buf = in, .len = n, .offset = 12345
+	};
+
+	pattern(out, n, 3);
+	assert_int_equal(task_run(f->r, &w), (int)n);
+	assert_int_equal(task_run(f->r, &r), (int)n);
+	assert_memory_equal(in, out, n);
+	r.offset = 12345 + n - 5;
+	assert_int_equal(task_run(f->r, &r), 5);
+	r.offset = 12345 + n;
+	assert_int_equal(task_run(f->r, &r), 0);
+	w.flags = RWF_DSYNC;
+	w.async = true;
+	assert_int_equal(task_run(f->r, &w), (int)n);
+	assert_true(atomic_load(&reactor_counters(f->r)->punts) >= 1);
+	close(fd);
+	assert_int_equal(task_run(f->r, &w), -EBADF);
+	free(out);
+	free(in);
+}
+
+struct take {
+	struct buf buf;
+	uint32_t bytes;
+};
+
+static void
+take_visit(struct reactor *r, void *arg)
+{
+	struct take *t = arg;
+
+	assert_int_equal(buf_take(reactor_pool(r), &t->buf, t->bytes), 0);
+}
+
+static void
+give_visit(struct reactor *r, void *arg)
+{
+	struct take *t = arg;
+
+	buf_give(reactor_pool(r), &t->buf);
+}
+
+/* The pool's memory (a fixed buffer where registered) and other memory, direct
+ * and not, extending (which punts) and overwriting. */
+static void
+direct_from(struct fixture *f, int fd, uint8_t *out, uint8_t *in, uint32_t n)
+{
+	struct task w = { .kind = OP_WRITE, .fd = fd, .buf = out, .len = n };
+	struct task r = { .kind = OP_READ, .fd = fd, .buf = in, .len = n };
+
+	for (unsigned pass = 0; pass < 3; pass++) {
+		pattern(out, n, pass);
+		w.async = pass == 1;
+		assert_int_equal(task_run(f->r, &w), (int)n);
+		memset(in, 0xee, n);
+		assert_int_equal(task_run(f->r, &r), (int)n);
+		assert_memory_equal(in, out, n);
+	}
+	/* A start that is no multiple of any block. */
+	w.offset = 1;
+	assert_int_equal(task_run(f->r, &w), -EINVAL);
+	assert_int_equal(ftruncate(fd, 0), 0);
+}
+
+static void
+files_direct(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t n = 1u << 20;
+	struct take out = { .bytes = n }, in = { .bytes = n };
+	void *elsewhere = NULL;
+	int fd = temp_file(O_DIRECT);
+
+	if (fd < 0)
+		skip();
+	visit(f->r, take_visit, &out);
+	visit(f->r, take_visit, &in);
+	assert_int_equal(posix_memalign(&elsewhere, 4096, n), 0);
+	direct_from(f, fd, out.buf.base, in.buf.base, n);
+	direct_from(f, fd, elsewhere, in.buf.base, n);
+	direct_from(f, fd, out.buf.base, elsewhere, n);
+	assert_true(atomic_load(&reactor_counters(f->r)->punts) >= 3);
+	visit(f->r, give_visit, &in);
+	visit(f->r, give_visit, &out);
+	free(elsewhere);
+	close(fd);
+}
+
+/* Far more at once than the submission queue, the completion queue and the
+ * slots hold: all are done, each once. */
+#define MANY 70000
+
+struct many {
+	struct op op[MANY];
+	uint8_t byte[MANY];
+	_Atomic unsigned finished, wrong;
+	int fd;
+	enum op_kind kind;
+};
+
+static struct many *many;
+
+static void
+many_done(struct op *op, int res)
+{
+	if (res != 1)
+		atomic_fetch_add(&many->wrong, 1);
+	op->done = NULL; /* a second one would crash */
+	atomic_fetch_add(&many->finished, 1);
+}
+
+static void
+many_start(struct reactor *r, void *arg)
+{
+	unsigned n = *(unsigned *)arg;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct op *op = &many->op[i];
+
+		op->done = many_done;
+		if (many->kind == OP_READ)
+			op_read(r, op, many->fd, &many->byte[i], 1, i, 0);
+		else
+			op_recv(r, op, many->fd, &many->byte[i], 1, 0);
+	}
+}
+
+static void
+many_files(void **state)
+{
+	struct fixture *f = *state;
+	unsigned n = MANY;
+
+	many = calloc(1, sizeof(*many));
+	many->kind = OP_READ;
+	many->fd = temp_file(0);
+	for (unsigned i = 0; i < n; i += 4096)
+		assert_int_equal(pwrite(many->fd, &many->byte, 4096, i), 4096);
+	visit(f->r, many_start, &n);
+	while (atomic_load(&many->finished) < n)
+		sched_yield();
+	assert_int_equal(many->wrong, 0);
+	if (f->backend == IO_BACKEND_URING)
+		assert_true(atomic_load(&reactor_counters(f->r)->sqe_waits) >
+			    0);
+	close(many->fd);
+	free(many);
+}
+
+static void
+many_sockets(void **state)
+{
+	struct fixture *f = *state;
+	unsigned n = 3000;
+	int fd[2];
+
+	pair(fd);
+	many = calloc(1, sizeof(*many));
+	many->kind = OP_RECV;
+	many->fd = fd[1];
+	visit(f->r, many_start, &n);
+	send_bytes(fd[0], n);
+	while (atomic_load(&many->finished) < n)
+		sched_yield();
+	assert_int_equal(many->wrong, 0);
+	close(fd[0]);
+	close(fd[1]);
+	free(many);
+}
+
 #define BOTH(test)                                                             \
 	{ #test " (io_uring)", test, setup, teardown, &uring },                \
 	{                                                                      \
@@ -111,7 +539,14 @@ echo_sizes(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { BOTH(echo_sizes) };
+	const struct CMUnitTest tests[] = {
+		BOTH(echo_sizes),     BOTH(recv_ends),
+		BOTH(small_buffers),  BOTH(small_exhaustion),
+		BOTH(cancel_sockets), BOTH(cancel_send),
+		BOTH(accept_one),     BOTH(files_buffered),
+		BOTH(files_direct),   BOTH(many_files),
+		BOTH(many_sockets),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
