@@ -63,6 +63,24 @@ test_plain(void **state)
 	assert_string_equal(captured(), "nvnfsd: export /a: 7\n");
 }
 
+/* Where stderr is gone, the caller's errno stays all the same. */
+static void
+test_no_stderr(void **state)
+{
+	static struct log_limit limit;
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(dup2(null, STDERR_FILENO) >= 0);
+	close(null);
+	errno = ENOTTY;
+	log_msg(LOG_ERR_, "lost");
+	assert_int_equal(errno, ENOTTY);
+	log_limited(&limit, LOG_ERR_, "lost");
+	assert_int_equal(errno, ENOTTY);
+	assert_true(dup2(capture, STDERR_FILENO) >= 0);
+	assert_string_equal(captured(), "");
+}
+
 static void
 test_levels(void **state)
 {
@@ -215,7 +233,8 @@ test_limited_level(void **state)
 	log_limited(&limit, LOG_DEBUG_, "hidden");
 	assert_int_equal(limit.next_ns, 0);
 	assert_int_equal(limit.suppressed, 0);
-	log_limited(&limit, LOG_ERR_, "shown");
+	log_limited(&limit, LOG_INFO_, "hidden");
+	log_limited(&limit, LOG_NOTICE_, "shown");
 	assert_string_equal(captured(), "nvnfsd: shown\n");
 }
 
@@ -249,6 +268,7 @@ main(void)
 #define LOG_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 	const struct CMUnitTest tests[] = {
 		LOG_TEST(test_plain),
+		LOG_TEST(test_no_stderr),
 		LOG_TEST(test_levels),
 		LOG_TEST(test_journal),
 		LOG_TEST(test_not_the_journal),

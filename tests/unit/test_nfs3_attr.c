@@ -146,6 +146,8 @@ same_as_lstat(const char *path, enum ftype3 type)
 	assert_int_equal(a.rdev.specdata2, minor(st.st_rdev));
 	assert_int_equal(a.fsid, 0x1122334455667788u);
 	assert_int_equal(a.fileid, st.st_ino);
+	assert_int_equal(a.atime.seconds, st.st_atim.tv_sec);
+	assert_int_equal(a.atime.nseconds, st.st_atim.tv_nsec);
 	assert_int_equal(a.mtime.seconds, st.st_mtim.tv_sec);
 	assert_int_equal(a.mtime.nseconds, st.st_mtim.tv_nsec);
 	assert_int_equal(a.ctime.seconds, st.st_ctim.tv_sec);
@@ -226,6 +228,7 @@ test_times(void **state)
 	};
 	struct fattr3 a;
 
+	memset(&a, 0xff, sizeof(a));
 	nfs3_attr_from_statx(&a, &st, 1);
 	assert_int_equal(a.atime.seconds, 0);
 	assert_int_equal(a.atime.nseconds, 0);
