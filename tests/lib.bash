@@ -93,3 +93,30 @@ ready_ports() {
 	sed -nE 's/^nvnfsd: ready nfs=.*:([0-9]+) mount=.*:([0-9]+) .*/\1 \2/p' \
 		"$1" | head -n 1
 }
+
+# image_mount FILE SIZE DIR: a new XFS with 4096-byte logical blocks in FILE,
+# mounted on DIR. The loop device lets go of itself when DIR is unmounted. Sets
+# image_device; fails with the reason in image_error.
+image_mount() {
+	local file=$1 size=$2 dir=$3
+	# shellcheck disable=SC2034
+	image_error='' image_device=''
+	mkdir -p "$dir"
+	if ! image_error=$(truncate -s "$size" "$file" 2>&1); then return 1; fi
+	if ! image_device=$(losetup --find --show --sector-size 4096 \
+		--direct-io=on "$file" 2>&1) &&
+		! image_device=$(losetup --find --show --sector-size 4096 \
+			"$file" 2>&1); then
+		image_error=$image_device image_device=''
+		return 1
+	fi
+	if image_error=$(mkfs.xfs -q -f "$image_device" 2>&1) &&
+		image_error=$(mount -t xfs "$image_device" "$dir" 2>&1); then
+		losetup -d "$image_device"
+		return 0
+	fi
+	losetup -d "$image_device"
+	# shellcheck disable=SC2034
+	image_device=''
+	return 1
+}
