@@ -128,22 +128,23 @@ int fh_from_fd(struct fh *fh, int fd, const char *name);
  * (-ESTALE). */
 int fh_open(const struct fh *fh, int mount_fd, int flags);
 
-/* export.c: what is exported, to whom ---------------------------------------
- */
+/* export.c, export_open.c, export_access.c: what is exported, to whom -------- */
+
+#define EXPORT_DIRECT_MIN_DEFAULT (32u << 10)
+
+struct export_tree; /* a clone of a directory with its volume, counted */
 
 /*
- * One exported directory: its private clones and volumes. Made when a table is
- * loaded; carried over into the next table when path and id stay, so that
- * clients notice nothing. Counted.
+ * One exported directory of one table. Its trees are carried over into the next
+ * table when path, id and directory stay, so that clients notice nothing.
  */
-struct export
-{
+struct export {
 	uint64_t id;
 	uint64_t fsid; /* as fattr3 tells it */
-	char *path;
-	struct volume *rw, *ro;  /* either may be NULL */
-	struct conf_export conf; /* this table's clients, its own copy */
-	unsigned refs;
+	const char *path;
+	struct volume *rw, *ro; /* either may be NULL */
+	struct conf_export conf; /* this table's clients */
+	struct export_tree *rw_tree, *ro_tree; /* private: what holds them */
 };
 
 /* What one client may do with one export. Holds a reference to the table. */
@@ -162,9 +163,11 @@ struct export_load {
 };
 
 /*
- * Open everything in parsed (which it takes over on success). old: exports to
- * carry over, or NULL. Blocks. On failure nothing changes, and each export that
- * cannot be opened is named in r with its file, line and reason. 0 or -errno.
+ * Open everything in parsed (which it takes over, and zeroes, on success). old:
+ * exports to carry over, or NULL. Blocks. On failure nothing changes, and each
+ * export that cannot be opened is named in r with its file, line and reason. An
+ * export whose mountpoint= is not mounted is left out with a warning, as
+ * exports(5) has it. 0 or -errno.
  */
 int export_table_load(struct export_table **ret, struct conf_exports *parsed,
 		      struct export_table *old, const struct export_load *load,
@@ -172,7 +175,8 @@ int export_table_load(struct export_table **ret, struct conf_exports *parsed,
 void export_table_get(struct export_table *t);
 /* How many references there are now: 1 when only the caller's is left. */
 unsigned export_table_refs(const struct export_table *t);
-/* The last reference closes what no newer table carried over (blocks). */
+/* The last reference closes what no newer table carried over: blocks, but on a
+ * reactor's thread a worker does it. NULL is taken. */
 void export_table_put(struct export_table *t);
 unsigned export_table_count(const struct export_table *t);
 struct export *export_table_at(const struct export_table *t, unsigned i);
@@ -182,6 +186,9 @@ struct export *export_find(const struct export_table *t, uint64_t id);
  * below it, without a leading slash. path is normalised (no dot names). */
 struct export *export_find_path(const struct export_table *t, const char *path,
 				const char **rest);
+/* The exported path of a volume that export_table_load made (for on_error). */
+const char *export_volume_path(const struct volume *v);
+uint64_t export_volume_id(const struct volume *v);
 /*
  * What may this client do? First match in the export's client list. 0 with
  * *ret filled (access_put it), -EACCES: none of its clients, -EPERM: a port
