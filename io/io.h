@@ -429,6 +429,8 @@ struct sync_waiter {
 	struct reactor *reactor;
 	struct message msg;
 	void (*done)(struct sync_waiter *s);
+	struct file *file;
+	bool thorough; /* only when the pages are gone as well */
 	int error;
 };
 
@@ -513,7 +515,6 @@ struct io_read {
 	uint32_t want; /* bytes of the caller's that can exist */
 	int rwf;
 	bool direct;
-	bool locked;
 };
 void io_read_start(struct io_read *r);
 

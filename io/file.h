@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to io/: open files and what belongs to them, as volume.c, file.c,
+ * range.c, edge.c, sync.c, write.c and read.c know them of each other.
+ *
+ * A struct file is one descriptor set, opened through one volume. All open
+ * files of one inode (a path exported twice, read-write and read-only clones)
+ * share one struct inode: it owns the ranges in flight, the edges, the errors
+ * and the sync, so that these have one owner whatever way a WRITE came.
+ *
+ * Locks, in order: inode.mutex, then nothing. file_cache.mutex, then nothing.
+ * Both are held for moments and never across a system call that can block; a
+ * thread that must wait for a reactor's progress waits on a condition, and a
+ * reactor never waits: it is resumed by reactor_post.
+ */
+#ifndef NVNFSD_IO_FILE_H
+#define NVNFSD_IO_FILE_H
+
+#include "io/io.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/queue.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+struct file_cache;
+
+static inline uint64_t
+page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static inline uint64_t
+round_down(uint64_t n, uint64_t to)
+{
+	return n & ~(to - 1);
+}
+
+/* n + to must not overflow: callers keep n at or below 2^63. */
+static inline uint64_t
+round_up(uint64_t n, uint64_t to)
+{
+	return round_down(n + to - 1, to);
+}
+
+static inline bool
+power_of_two(uint64_t n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+static inline void
+count_add(_Atomic uint64_t *c, uint64_t n)
+{
+	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
+
+/* device.c: what sysfs says of the device under a file system ------------- */
+
+struct device_facts {
+	char name[64]; /* the leaf's: "nvme0n1", without its partition */
+	uint32_t logical_bytes, physical_bytes;
+	uint32_t transfer_bytes_max; /* largest single transfer */
+	uint32_t boundary_bytes;     /* chunk_sectors, else optimal_io_size */
+	bool write_cache;            /* volatile: a flush means something */
+	bool fua;
+};
+
+/* sys: where sysfs is mounted. 0, or -errno: -ENOENT when dev is no block
+ * device (btrfs and others have anonymous ones). */
+int device_read(struct device_facts *ret, const char *sys, dev_t dev);
+
+/* range.c: pieces in flight ------------------------------------------------ */
+
+enum range_kind {
+	RANGE_DIRECT,
+	RANGE_BUFFERED,
+	RANGE_READ_DIRECT,
+	RANGE_READ_BUFFERED,
+	RANGE_EXCLUSIVE,
+	RANGE_KINDS
+};
+
+/*
+ * Locks of one inode in the order of their coming, granted and waiting. A lock
+ * is granted when no part of it conflicts with a part of any lock before it,
+ * so nobody is overtaken by what it conflicts with, and (as each request takes
+ * all it needs at once) nobody waits in a circle.
+ */
+struct range_list {
+	struct range_lock *head;
+	unsigned waiting;
+};
+
+/* Zero l first; add its parts; then enter. bytes > 0. */
+void range_add(struct range_lock *l, enum range_kind kind, uint64_t offset,
+	       uint64_t bytes);
+/* True when granted at once. */
+bool range_enter(struct range_list *list, struct range_lock *l);
+/* l leaves; returns those that this lets in, linked by wake. */
+struct range_lock *range_leave(struct range_list *list, struct range_lock *l);
+
+/* edge.c: half-written pages ------------------------------------------------
+ */
+
+struct edge_span {
+	uint64_t start, end; /* bytes written buffered */
+	uint64_t age;        /* of its newest byte: smaller is older */
+	bool fresh;          /* grew since its full pages were taken */
+};
+
+/*
+ * Which bytes of an inode lie in the page cache because we wrote them there,
+ * sorted, adjacent ones merged. Full pages are taken out when a sync begins
+ * and dropped when it succeeded; half pages stay for their neighbour.
+ */
+struct edge_table {
+	struct edge_span *span, *spare; /* room each */
+	struct edge_span *out;          /* taken, page-rounded, sorted; room */
+	unsigned spans, outs, room;
+	uint64_t pages; /* of the fresh spans, an upper bound */
+	uint64_t fold;  /* bytes of the largest folio that our writes made */
+	uint64_t page;
+	uint64_t age;
+};
+
+#define EDGE_SPANS_SOFT 512u  /* then a flush, and old halves go */
+#define EDGE_SPANS_HARD 4096u /* then nothing more is remembered */
+
+void edge_init(struct edge_table *t, uint64_t page);
+void edge_fini(struct edge_table *t);
+/* [start, end) was written buffered in one piece. False: the table is full
+ * (the pages then stay until the kernel wants them). */
+bool edge_add(struct edge_table *t, uint64_t start, uint64_t end);
+/* Move full pages to out (which must be empty: edge_put_out); when many spans
+ * are there, or memory is short, the older half pages too. */
+void edge_take(struct edge_table *t, bool is_short);
+/* Move everything to out, half pages as well. */
+void edge_take_all(struct edge_table *t);
+/* out was dealt with. */
+void edge_put_out(struct edge_table *t);
+/* Nothing counts as written any more. */
+void edge_forget(struct edge_table *t);
+
+/* volume.c -------------------------------------------------------------------
+ */
+
+struct file_facts {
+	uint32_t cut;        /* 0: no direct I/O */
+	uint32_t read_align; /* 0: no direct reads */
+	bool dontcache;
+};
+
+/* What one regular file can do: statx, and a read beyond any end. direct is
+ * whether it may be opened with O_DIRECT at all. */
+void volume_file_facts(const struct volume *v, int fd, struct file_facts *ret);
+struct engine *volume_engine(const struct volume *v);
+dev_t volume_dev(const struct volume *v);
+/* Open files of v: counted by file.c, under its mutex. */
+unsigned *volume_files(struct volume *v);
+/* A sync or flush failed: a new verifier, once for each failure (ids are
+ * unique and not 0), also where several of its files share the inode. */
+void volume_fail(struct volume *v, uint64_t failure);
+
+/* file.c ----------------------------------------------------------------------
+ */
+
+struct sync_job {
+	struct work work;
+	struct file *file; /* the descriptor it syncs by; a reference */
+	bool busy;         /* submitted or running: one at a time */
+	bool flush;        /* pages are to be made clean */
+	struct sync_waiter *waiting; /* for the next sync, newest first */
+	struct sync_waiter *held;    /* for fewer dirty pages, newest first */
+};
+
+struct inode {
+	pthread_mutex_t mutex; /* guards what follows */
+	pthread_cond_t cond;   /* for blocked threads: freeze */
+	struct range_list ranges;
+	struct edge_table edges;
+	struct sync_job job;
+	struct range_lock freeze;
+	bool frozen;
+	bool dirty; /* written since the last good sync began */
+	uint64_t error_seq;
+	int error_last;
+	uint64_t brackets_begun;
+	unsigned brackets_open;
+	/* under file_cache.mutex */
+	LIST_ENTRY(inode) in_cache;
+	LIST_HEAD(, file) files;
+	unsigned refs;
+	/* constant */
+	struct file_cache *cache;
+	struct volume *volume; /* of its first file; a reference */
+	dev_t dev;
+	uint64_t ino;
+};
+
+enum file_state { FILE_OPENING, FILE_READY };
+
+struct file {
+	/* under file_cache.mutex */
+	LIST_ENTRY(file) in_bucket;
+	TAILQ_ENTRY(file) in_idle;
+	unsigned refs;
+	uint64_t uses;         /* references ever taken */
+	uint64_t uses_closing; /* when closing began */
+	uint64_t idle_since_ns;
+	enum file_state state;
+	bool idle;      /* in the idle list */
+	bool closing;   /* a thread syncs it to close it */
+	bool forgotten; /* removed: out of its bucket */
+	LIST_ENTRY(file) in_inode;
+	/* constant while READY */
+	struct file_cache *cache;
+	struct volume *volume;
+	struct inode *inode;
+	struct file_key key;
+	uint64_t id;
+	int fd;          /* buffered, no readahead: edges, syncs, fstat */
+	int direct_fd;   /* -1: no direct I/O */
+	int read_fd;     /* buffered, with readahead */
+	int write_error; /* 0: writable; else why not */
+	struct file_facts facts;
+	/* any thread */
+	_Atomic bool direct_refused; /* the kernel said no after all */
+};
+
+struct file_list {
+	LIST_HEAD(, file) head;
+};
+struct inode_list {
+	LIST_HEAD(, inode) head;
+};
+
+struct file_cache {
+	struct engine *engine;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed; /* opened, closed, or let go of */
+	struct file_list *files;
+	struct inode_list *inodes;
+	unsigned mask;           /* of both tables */
+	TAILQ_HEAD(, file) idle; /* least recently used first */
+	unsigned count, files_max, closing;
+	uint64_t next_id;
+	struct work expire;
+	bool expiring;
+	/* any thread: pages that wait to be dropped, and their inodes */
+	_Atomic int64_t edge_pages;
+	_Atomic int64_t edge_inodes;
+};
+
+/* files_max 0: a default that the descriptor limit allows. 0 or -errno. */
+int file_cache_new(struct file_cache **ret, struct engine *e,
+		   unsigned files_max);
+/* Syncs and closes what is left; asserts that nobody uses it. NULL is fine. */
+void file_cache_free(struct file_cache *c);
+void file_get(struct file *f);
+
+/* open.c ----------------------------------------------------------------------
+ */
+
+/* Blocks. Fills the descriptors and facts of f; *st is the inode's. 0 or
+ * -errno as file_open; file_close_fds afterwards in either case. */
+int file_open_fds(struct file *f, struct stat *st);
+void file_close_fds(struct file *f);
+/* Has the inode a link left (or can that not be told)? */
+bool file_has_name(const struct file *f);
+
+/* inode.c ---------------------------------------------------------------------
+ */
+
+struct inode *inode_new(struct file *first, const struct stat *st);
+void inode_free(struct inode *i); /* NULL is fine */
+/* Ranges of an inode: takes its mutex. True: granted; else l->ready comes on
+ * l->reactor, or a thread waits for inode.cond. */
+bool inode_lock(struct inode *i, struct range_lock *l);
+void inode_unlock(struct inode *i, struct range_lock *l);
+
+/* sync.c
+ * ------------------------------------------------------------------------ */
+
+/* A piece written buffered through f has landed: remember its pages. */
+void sync_note_edge(struct file *f, uint64_t start, uint64_t end);
+/* A WRITE's pieces have landed. */
+void sync_note_dirty(struct file *f);
+/* Join the next sync of f's inode. s->done, s->reactor are set; the caller's
+ * reference to f lasts until then. */
+void sync_join(struct file *f, struct sync_waiter *s);
+/* Many pages wait to be dropped: then s waits until a flush ended (true), else
+ * nothing happens (false). */
+bool sync_hold(struct file *f, struct sync_waiter *s);
+uint64_t sync_error_seq(struct file *f);
+/* 0, or what the newest failure was when one came after seq. */
+int sync_error_since(struct file *f, uint64_t seq);
+/* Blocks: sync by this thread unless another does (then 0 at once: the file is
+ * in use), drop all pages. For a file that is about to be closed. */
+int sync_last(struct file *f);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One READ, and one COMMIT. The objects are the caller's struct io_read and
+ * struct io_commit, on their reactor from start to done.
+ *
+ * A READ in direct mode goes to the device, rounded out to what it can read,
+ * into a buffer of the pool, and the answer lies inside it: nothing is copied.
+ * Small misaligned ones go through the page cache, uncached, where their page
+ * may be at hand. Never over a range with a direct write in flight, and direct
+ * reads over none with any write. In the order of time: size, buffer, range,
+ * I/O, size again. The buffer comes before the range: a WRITE has its buffer
+ * when it waits for a range, so nobody waits for the other the other way.
+ *
+ * RFC 1813, 3.3.6 and 3.3.21; preadv2(2).
+ */
+#include "io/compat.h"
+#include "io/file.h"
+#include "io/reactor.h"
+
+#include <string.h>
+
+#define DIRECT_BYTES_MIN (64u << 10) /* of a misaligned READ */
+
+static void read_io(struct io_read *r);
+
+static struct volume_counters *
+counters(const struct io_read *r)
+{
+	return volume_counters(r->file->volume);
+}
+
+/* end -------------------------------------------------------------------------
+ */
+
+/* got bytes are there; what does that say about the end of the file? */
+static void
+read_tell(struct io_read *r, uint32_t got)
+{
+	struct stat st;
+
+	r->got = got;
+	/* Nothing read is an end in any case: a client would ask for ever. */
+	r->eof = got == 0 || fstat(r->file->fd, &st) != 0 ||
+		 r->offset + got >= (uint64_t)st.st_size;
+	r->done(r);
+}
+
+static void
+read_end(struct io_read *r, int error)
+{
+	uint32_t skip = (uint32_t)(r->offset - r->aligned);
+	uint32_t got = r->have > skip ? r->have - skip : 0;
+
+	inode_unlock(r->file->inode, &r->lock);
+	if (got > r->want)
+		got = r->want;
+	if (error != 0 && got == 0) {
+		r->error =
+			error == -ECANCELED || error == -EINTR ? -EIO : error;
+		r->done(r);
+		return;
+	}
+	r->data = r->buf.base + skip;
+	count_add(r->direct ? &counters(r)->read_direct_bytes
+			    : &counters(r)->read_buffered_bytes,
+		  got);
+	read_tell(r, got);
+}
+
+static void
+tell_nothing(struct message *m)
+{
+	struct io_read *r = container_of(m, struct io_read, msg);
+
+	r->done(r);
+}
+
+/* Nothing to read, or an error; not from inside io_read_start. */
+static void
+read_refuse(struct io_read *r, int error, bool eof)
+{
+	r->error = error;
+	r->eof = eof;
+	r->msg.run = tell_nothing;
+	reactor_post(r->reactor, &r->msg);
+}
+
+/* I/O
+ * ---------------------------------------------------------------------------
+ */
+
+/* The range part of a direct READ is the stronger one: nothing to lock anew. */
+static void
+read_fall_back(struct io_read *r)
+{
+	count_add(&counters(r)->fallbacks, 1);
+	if (r->have == 0)
+		atomic_store(&r->file->direct_refused, true);
+	r->direct = false;
+	r->rwf = r->file->facts.dontcache ? RWF_DONTCACHE : 0;
+	read_io(r);
+}
+
+/* A direct read stopped early: at the end of the file, or for no reason? */
+static void
+read_short(struct io_read *r)
+{
+	uint32_t align = r->file->facts.read_align;
+	struct stat st;
+
+	if (fstat(r->file->fd, &st) != 0 ||
+	    r->aligned + r->have >= (uint64_t)st.st_size)
+		read_end(r, 0);
+	else if (r->have % align != 0)
+		read_fall_back(r);
+	else
+		read_io(r);
+}
+
+static void
+read_op_done(struct op *op, int res)
+{
+	struct io_read *r = container_of(op, struct io_read, op);
+
+	if (res == -EINTR) {
+		read_io(r);
+	} else if (r->direct && (res == -EINVAL || res == -EOPNOTSUPP)) {
+		read_fall_back(r);
+	} else if (res <= 0) {
+		read_end(r, res);
+	} else {
+		assert((uint32_t)res <= r->need - r->have);
+		r->have += (uint32_t)res;
+		if (r->have == r->need)
+			read_end(r, 0);
+		else if (r->direct)
+			read_short(r);
+		else
+			read_io(r);
+	}
+}
+
+/* Readahead is for whoever reads through the cache by choice; small READs of
+ * direct mode take their pages alone. */
+static int
+read_fd(const struct io_read *r)
+{
+	if (r->direct)
+		return r->file->direct_fd;
+	return volume_policy(r->file->volume).read_mode == IO_DIRECT
+		       ? r->file->fd
+		       : r->file->read_fd;
+}
+
+static void
+read_io(struct io_read *r)
+{
+	r->op.done = read_op_done;
+	op_read(r->reactor, &r->op, read_fd(r), r->buf.base + r->have,
+		r->need - r->have, r->aligned + r->have, r->rwf);
+}
+
+static void
+read_lock_ready(struct range_lock *l)
+{
+	read_io(container_of(l, struct io_read, lock));
+}
+
+static void
+read_lock(struct io_read *r)
+{
+	range_add(&r->lock, r->direct ? RANGE_READ_DIRECT : RANGE_READ_BUFFERED,
+		  r->aligned, r->need);
+	r->lock.reactor = r->reactor;
+	r->lock.ready = read_lock_ready;
+	if (inode_lock(r->file->inode, &r->lock))
+		read_io(r);
+	else
+		count_add(&counters(r)->range_waits, 1);
+}
+
+static void
+read_buf_ready(struct buf_waiter *b)
+{
+	read_lock(container_of(b, struct io_read, waiter));
+}
+
+/* start
+ * ------------------------------------------------------------------------------
+ */
+
+static bool
+goes_direct(const struct io_read *r, uint64_t size)
+{
+	uint32_t align = r->file->facts.read_align;
+	uint64_t end = r->offset + r->want;
+
+	if (align == 0 || r->file->direct_fd < 0 ||
+	    atomic_load(&r->file->direct_refused))
+		return false;
+	if (r->want >= DIRECT_BYTES_MIN)
+		return true;
+	return r->offset % align == 0 && (end % align == 0 || end == size);
+}
+
+/* How, and which bytes of the file. */
+static void
+choose(struct io_read *r, uint64_t size)
+{
+	struct io_policy p = volume_policy(r->file->volume);
+	uint32_t align = r->file->facts.read_align;
+
+	r->direct = p.read_mode == IO_DIRECT && goes_direct(r, size);
+	if (r->direct) {
+		r->aligned = round_down(r->offset, align);
+		r->need = (uint32_t)(round_up(r->offset + r->want, align) -
+				     r->aligned);
+		return;
+	}
+	r->aligned = r->offset;
+	r->need = r->want;
+	if (p.read_mode != IO_BUFFERED && r->file->facts.dontcache)
+		r->rwf = RWF_DONTCACHE;
+}
+
+static void
+take_buffer(struct io_read *r)
+{
+	struct buf_pool *pool = reactor_pool(r->reactor);
+	int error = buf_take(pool, &r->buf, r->need);
+
+	if (error == 0) {
+		read_lock(r);
+	} else if (error == -EAGAIN) {
+		r->waiter.ready = read_buf_ready;
+		r->waiter.bytes = r->need;
+		r->waiter.buf = &r->buf;
+		buf_wait(pool, &r->waiter);
+	} else {
+		read_refuse(r, error, false);
+	}
+}
+
+void
+io_read_start(struct io_read *r)
+{
+	const size_t first = offsetof(struct io_read, error);
+	struct stat st;
+	uint64_t left;
+
+	assert(reactor_is_current(r->reactor));
+	memset((char *)r + first, 0, sizeof(*r) - first);
+	if (fstat(r->file->fd, &st) != 0) {
+		read_refuse(r, -errno, false);
+		return;
+	}
+	/* Offsets may be anything up to 2^64 - 1. */
+	if (r->offset >= (uint64_t)st.st_size) {
+		read_refuse(r, 0, true);
+		return;
+	}
+	left = (uint64_t)st.st_size - r->offset;
+	r->want = r->bytes < left ? r->bytes : (uint32_t)left;
+	if (r->want == 0) { /* none asked for, before the end */
+		read_refuse(r, 0, false);
+		return;
+	}
+	choose(r, (uint64_t)st.st_size);
+	take_buffer(r);
+}
+
+/* COMMIT
+ * ----------------------------------------------------------------------------------
+ */
+
+static void
+commit_synced(struct sync_waiter *s)
+{
+	struct io_commit *c = container_of(s, struct io_commit, waiter);
+
+	c->error = s->error;
+	if (c->error == 0)
+		c->error = sync_error_since(c->file, c->error_seq);
+	c->verifier = volume_verifier(c->file->volume);
+	c->done(c);
+}
+
+void
+io_commit_start(struct io_commit *c)
+{
+	const size_t first = offsetof(struct io_commit, error);
+
+	assert(reactor_is_current(c->reactor));
+	memset((char *)c + first, 0, sizeof(*c) - first);
+	c->error_seq = sync_error_seq(c->file);
+	c->waiter.reactor = c->reactor;
+	c->waiter.done = commit_synced;
+	c->waiter.thorough = true;
+	sync_join(c->file, &c->waiter);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making it durable: group sync, the error ledger, and the dropping of pages.
+ * The object is the sync_job of an inode: one turn at a time, on a thread of
+ * the data pool. A turn serves everyone who had joined when it began, by one
+ * fsync; who comes while it runs is served by the next. Without anyone waiting
+ * a turn may only flush: make many pages clean so that they can be dropped.
+ *
+ * The ledger: fsync and sync_file_range each consume the descriptor's error
+ * (a later success proves nothing about what was lost), so every result comes
+ * here. A failure counts error_seq up, gives all volumes of the inode a new
+ * verifier, and makes the edge table forget what it took for complete. Whoever
+ * noted an older error_seq before its first piece must fail when it promises
+ * stability.
+ *
+ * fsync(2), sync_file_range(2), posix_fadvise(2); RFC 1813, 3.3.21.
+ */
+#include "io/file.h"
+#include "io/reactor.h"
+
+#include <fcntl.h>
+
+#define FLUSH_PAGES 2048 /* of one inode: then they are flushed */
+#define HOLD_PAGES  8192 /* of one inode: then UNSTABLE WRITEs wait */
+#define HOLD_SPANS  (EDGE_SPANS_HARD / 2)
+#define TOTAL_PAGES 16384 /* of all inodes: then each keeps to its share */
+
+/* One turn. */
+struct turn {
+	struct file *file;
+	struct sync_waiter *waiting, *held;
+	unsigned served;
+	bool sync;     /* else a flush */
+	bool thorough; /* somebody wants the pages gone before its reply */
+	int error;
+};
+
+/* accounts of waiting pages --------------------------------------------------
+ */
+
+struct edge_level {
+	unsigned spans;
+	uint64_t pages;
+};
+
+static struct edge_level
+level(const struct inode *i)
+{
+	return (struct edge_level){ i->edges.spans, i->edges.pages };
+}
+
+/* What changed since was; the inode's mutex is held. */
+static void
+account(struct inode *i, struct edge_level was)
+{
+	struct edge_level now = level(i);
+	int64_t pages = (int64_t)(now.pages + now.spans) -
+			(int64_t)(was.pages + was.spans);
+
+	atomic_fetch_add(&i->cache->edge_pages, pages);
+	atomic_fetch_add(&i->cache->edge_inodes,
+			 (now.spans > 0) - (was.spans > 0));
+	count_add(&volume_counters(i->volume)->edge_spans,
+		  (uint64_t)now.spans - (uint64_t)was.spans);
+}
+
+/* All inodes together hold much, and this one more than its share. */
+static bool
+over_share(const struct inode *i)
+{
+	int64_t inodes = atomic_load(&i->cache->edge_inodes);
+	int64_t mine = (int64_t)(i->edges.pages + i->edges.spans);
+
+	return atomic_load(&i->cache->edge_pages) > TOTAL_PAGES && inodes > 0 &&
+	       mine > TOTAL_PAGES / inodes;
+}
+
+static bool
+flush_due(const struct inode *i)
+{
+	return i->edges.spans > EDGE_SPANS_SOFT ||
+	       i->edges.pages > FLUSH_PAGES || over_share(i);
+}
+
+/* starting
+ * ----------------------------------------------------------------------- */
+
+static void job_run(struct work *w);
+
+/* With the mutex held: true when the caller is to submit the job. */
+static bool
+claim(struct inode *i)
+{
+	if (i->job.busy)
+		return false;
+	i->job.busy = true;
+	return true;
+}
+
+/* f: a file of the inode that is in use; the job gets its own reference. */
+static void
+submit(struct file *f)
+{
+	struct sync_job *j = &f->inode->job;
+
+	file_get(f);
+	j->file = f;
+	j->work = (struct work){ .run = job_run };
+	work_submit(f->cache->engine, WORK_DATA, &j->work);
+}
+
+static void
+waiter_run(struct message *m)
+{
+	struct sync_waiter *s = container_of(m, struct sync_waiter, msg);
+
+	s->done(s);
+}
+
+static void
+push(struct sync_waiter **list, struct file *f, struct sync_waiter *s)
+{
+	s->file = f;
+	s->msg.run = waiter_run;
+	s->error = 0;
+	s->next = *list;
+	*list = s;
+}
+
+void
+sync_join(struct file *f, struct sync_waiter *s)
+{
+	struct inode *i = f->inode;
+	bool start;
+
+	pthread_mutex_lock(&i->mutex);
+	push(&i->job.waiting, f, s);
+	start = claim(i);
+	pthread_mutex_unlock(&i->mutex);
+	if (start)
+		submit(f);
+}
+
+bool
+sync_hold(struct file *f, struct sync_waiter *s)
+{
+	struct inode *i = f->inode;
+	bool hold, start = false;
+
+	pthread_mutex_lock(&i->mutex);
+	hold = i->edges.pages > HOLD_PAGES || i->edges.spans > HOLD_SPANS;
+	if (hold) {
+		push(&i->job.held, f, s);
+		i->job.flush = true;
+		start = claim(i);
+	}
+	pthread_mutex_unlock(&i->mutex);
+	if (start)
+		submit(f);
+	return hold;
+}
+
+void
+sync_note_edge(struct file *f, uint64_t start, uint64_t end)
+{
+	struct inode *i = f->inode;
+	struct edge_level was;
+	bool go = false;
+
+	pthread_mutex_lock(&i->mutex);
+	was = level(i);
+	(void)edge_add(&i->edges, start, end); /* full: see edge_add */
+	account(i, was);
+	if (flush_due(i)) {
+		i->job.flush = true;
+		go = claim(i);
+	}
+	pthread_mutex_unlock(&i->mutex);
+	if (go)
+		submit(f);
+}
+
+void
+sync_note_dirty(struct file *f)
+{
+	struct inode *i = f->inode;
+
+	pthread_mutex_lock(&i->mutex);
+	i->dirty = true;
+	pthread_mutex_unlock(&i->mutex);
+}
+
+/* ledger
+ * -----------------------------------------------------------------------------
+ */
+
+uint64_t
+sync_error_seq(struct file *f)
+{
+	struct inode *i = f->inode;
+	uint64_t seq;
+
+	pthread_mutex_lock(&i->mutex);
+	seq = i->error_seq;
+	pthread_mutex_unlock(&i->mutex);
+	return seq;
+}
+
+int
+sync_error_since(struct file *f, uint64_t seq)
+{
+	struct inode *i = f->inode;
+	int r;
+
+	pthread_mutex_lock(&i->mutex);
+	r = i->error_seq == seq ? 0 : i->error_last;
+	pthread_mutex_unlock(&i->mutex);
+	return r;
+}
+
+/* The sequence number first: who reads the old verifier after it only writes
+ * again for nothing, and no COMMIT can be served before this turn ends. */
+static void
+ledger_fail(struct file *f, const char *what, int error)
+{
+	static _Atomic uint64_t failures;
+	uint64_t failure = atomic_fetch_add(&failures, 1) + 1;
+	struct inode *i = f->inode;
+	struct edge_level was;
+	struct file *g;
+
+	pthread_mutex_lock(&i->mutex);
+	i->error_seq++;
+	i->error_last = error;
+	i->dirty = true;
+	was = level(i);
+	edge_forget(&i->edges);
+	edge_put_out(&i->edges);
+	account(i, was);
+	pthread_mutex_unlock(&i->mutex);
+	pthread_mutex_lock(&f->cache->mutex);
+	LIST_FOREACH (g, &i->files, in_inode)
+		volume_fail(g->volume, failure);
+	pthread_mutex_unlock(&f->cache->mutex);
+	engine_error(f->cache->engine, f->volume, what, error);
+}
+
+/* a turn
+ * -------------------------------------------------------------------------------
+ */
+
+static void
+turn_begin(struct turn *t, bool all)
+{
+	struct inode *i = t->file->inode;
+	struct edge_level was;
+
+	pthread_mutex_lock(&i->mutex);
+	t->waiting = i->job.waiting;
+	t->held = i->job.held;
+	i->job.waiting = i->job.held = NULL;
+	i->job.flush = false;
+	for (const struct sync_waiter *s = t->waiting; s != NULL; s = s->next) {
+		t->served++;
+		t->thorough = t->thorough || s->thorough;
+	}
+	t->sync = t->served > 0 || (all && i->dirty);
+	if (t->sync)
+		i->dirty = false;
+	was = level(i);
+	if (all)
+		edge_take_all(&i->edges);
+	else
+		edge_take(&i->edges, over_share(i));
+	account(i, was);
+	pthread_mutex_unlock(&i->mutex);
+}
+
+/* The edges taken belong to this turn: nobody else touches out. One range over
+ * all of them: page by page it costs many times more. */
+static int
+flush_out(struct turn *t)
+{
+	const struct edge_table *e = &t->file->inode->edges;
+	uint64_t start, end;
+
+	if (e->outs == 0)
+		return 0;
+	start = e->out[0].start;
+	end = e->out[e->outs - 1].end;
+	count_add(&volume_counters(t->file->volume)->flushes, 1);
+	return sync_file_range(
+		       t->file->fd, (off64_t)start, (off64_t)(end - start),
+		       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+			       SYNC_FILE_RANGE_WAIT_AFTER) == 0
+		       ? 0
+		       : -errno;
+}
+
+static int
+turn_sync(struct turn *t)
+{
+	struct volume_counters *c = volume_counters(t->file->volume);
+	uint32_t bytes = 0;
+	int r;
+
+	count_add(&c->syncs, 1);
+	count_add(&c->sync_requests, t->served);
+	r = fault_point(OP_FSYNC, &bytes);
+	if (r != 0)
+		return r;
+	return fsync(t->file->fd) == 0 ? 0 : -errno;
+}
+
+static void
+drop_out(struct turn *t)
+{
+	struct inode *i = t->file->inode;
+	struct edge_table *e = &i->edges;
+	uint64_t bytes = 0;
+
+	for (unsigned n = 0; n < e->outs; n++) {
+		uint64_t len = e->out[n].end - e->out[n].start;
+
+		(void)posix_fadvise(t->file->fd, (off_t)e->out[n].start,
+				    (off_t)len, POSIX_FADV_DONTNEED);
+		bytes += len;
+	}
+	count_add(&volume_counters(t->file->volume)->pages_dropped,
+		  bytes / e->page);
+	pthread_mutex_lock(&i->mutex);
+	edge_put_out(e);
+	pthread_mutex_unlock(&i->mutex);
+}
+
+static void
+wake(struct sync_waiter *s, int error)
+{
+	struct sync_waiter *next, *oldest = NULL;
+
+	for (; s != NULL; s = next) { /* first come, first served */
+		next = s->next;
+		s->next = oldest;
+		oldest = s;
+	}
+	for (s = oldest; s != NULL; s = next) {
+		next = s->next; /* once posted, it is not ours */
+		s->error = error;
+		reactor_post(s->reactor, &s->msg);
+	}
+}
+
+static void
+turn_run(struct turn *t, bool all)
+{
+	turn_begin(t, all);
+	t->error = t->sync ? turn_sync(t) : all ? 0 : flush_out(t);
+	if (t->error != 0) {
+		ledger_fail(t->file, t->sync ? "sync" : "flush", t->error);
+		wake(t->waiting, t->error);
+	} else if (t->thorough) {
+		drop_out(t);
+		wake(t->waiting, 0);
+	} else {
+		wake(t->waiting, 0);
+		drop_out(t);
+	}
+	wake(t->held, 0);
+}
+
+/* Whoever joined meanwhile: its file, for the next turn. NULL: none, and the
+ * job is free. */
+static struct file *
+turn_next(struct inode *i, struct file *own)
+{
+	struct file *f = NULL;
+
+	pthread_mutex_lock(&i->mutex);
+	if (i->job.waiting != NULL)
+		f = i->job.waiting->file;
+	else if (i->job.held != NULL)
+		f = i->job.held->file;
+	else if (i->job.flush)
+		f = own;
+	if (f == NULL) {
+		i->job.flush = false;
+		i->job.busy = false;
+	}
+	pthread_mutex_unlock(&i->mutex);
+	return f;
+}
+
+static void
+job_run(struct work *w)
+{
+	struct sync_job *j = container_of(w, struct sync_job, work);
+	struct turn t = { .file = j->file };
+	struct file *next;
+
+	turn_run(&t, false);
+	next = turn_next(t.file->inode, t.file);
+	if (next != NULL)
+		submit(next);
+	file_put(t.file);
+}
+
+int
+sync_last(struct file *f)
+{
+	struct inode *i = f->inode;
+	struct turn t = { .file = f };
+	struct file *next;
+	bool mine;
+
+	pthread_mutex_lock(&i->mutex);
+	mine = claim(i);
+	pthread_mutex_unlock(&i->mutex);
+	if (!mine) /* another file of the inode, or f again, is in use */
+		return 0;
+	turn_run(&t, true);
+	next = turn_next(i, NULL);
+	if (next != NULL)
+		submit(next);
+	return t.error;
+}

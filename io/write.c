@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One WRITE, from its payload in an aligned buffer to what may be replied. The
+ * object is the caller's struct io_write; all of it happens on its reactor but
+ * the pieces that the ring would only punt, which run as work. In the order of
+ * time: cut (split.c), wait for the ranges, note verifier and error sequence,
+ * issue pieces, take their results, leave the ranges, and, for a stable WRITE,
+ * join the next sync.
+ *
+ * A WRITE that extends the file issues the tail after all else has landed, and
+ * the middle chunk by chunk, so that a failure leaves no bytes behind a hole.
+ * What is told is the contiguous prefix that was written.
+ *
+ * It knows no stable_how but as an order to sync. RFC 1813, 3.3.7.
+ */
+#include "io/compat.h"
+#include "io/file.h"
+#include "io/reactor.h"
+
+#include <string.h>
+
+enum { PIECE_HEAD, PIECE_TAIL, PIECE_MIDDLE }; /* and those after it */
+
+static void piece_go(struct io_piece *p);
+static void write_go_on(struct io_write *w);
+
+static struct volume_counters *
+counters(const struct io_write *w)
+{
+	return volume_counters(w->file->volume);
+}
+
+static uint64_t
+write_end(const struct io_write *w)
+{
+	return w->offset + w->bytes;
+}
+
+/* end -----------------------------------------------------------------------
+ */
+
+static void
+write_finish(struct io_write *w)
+{
+	w->done(w);
+}
+
+static void
+finish_later(struct message *m)
+{
+	write_finish(container_of(m, struct io_write, msg));
+}
+
+/* Not from inside io_write_start. */
+static void
+write_refuse(struct io_write *w, int error)
+{
+	w->error = error;
+	w->msg.run = finish_later;
+	reactor_post(w->reactor, &w->msg);
+}
+
+static void
+write_synced(struct sync_waiter *s)
+{
+	struct io_write *w = container_of(s, struct io_write, waiter);
+
+	w->error = s->error;
+	if (w->error == 0) /* an earlier sync failed after we had begun */
+		w->error = sync_error_since(w->file, w->error_seq);
+	if (w->error == 0)
+		w->committed = IO_FILE_SYNC;
+	else
+		w->written = 0;
+	write_finish(w);
+}
+
+static void
+write_unheld(struct sync_waiter *s)
+{
+	write_finish(container_of(s, struct io_write, waiter));
+}
+
+static enum io_stable
+wanted(const struct io_write *w)
+{
+	return w->stable > w->policy.stable_floor ? w->stable
+						  : w->policy.stable_floor;
+}
+
+/* No piece is in flight and none will be. */
+static void
+write_landed(struct io_write *w)
+{
+	w->written = (uint32_t)(w->fail_at - w->offset);
+	sync_note_dirty(w->file);
+	inode_unlock(w->file->inode, &w->lock);
+	if (w->written == 0) {
+		assert(w->error != 0);
+		write_finish(w);
+		return;
+	}
+	w->error = 0;
+	w->waiter.reactor = w->reactor;
+	if (wanted(w) != IO_UNSTABLE) {
+		w->waiter.done = write_synced;
+		sync_join(w->file, &w->waiter);
+		return;
+	}
+	w->waiter.done = write_unheld;
+	if (!w->keep_track || !sync_hold(w->file, &w->waiter))
+		write_finish(w);
+}
+
+/* pieces ----------------------------------------------------------------------
+ */
+
+static void
+piece_end(struct io_piece *p, int error)
+{
+	struct io_write *w = p->write;
+	uint64_t reached = p->offset + p->done_bytes;
+
+	/* A cancelled or interrupted call is not the client's business. */
+	if (error == -ECANCELED || error == -EINTR || error == -EAGAIN)
+		error = -EIO;
+	if (error != 0 && reached < w->fail_at) {
+		w->fail_at = reached;
+		w->error = error;
+	}
+	if (!p->direct && w->keep_track && p->done_bytes > 0)
+		sync_note_edge(w->file, p->offset, reached);
+	p->busy = false;
+	assert(w->flying > 0);
+	w->flying--;
+	write_go_on(w);
+}
+
+/* The kernel does no direct I/O here after all. The range is ours alone (a
+ * direct part keeps everything out), so the rest may go buffered. */
+static void
+piece_fall_back(struct io_piece *p)
+{
+	struct io_write *w = p->write;
+
+	count_add(&counters(w)->fallbacks, 1);
+	if (p->done_bytes == 0)
+		atomic_store(&w->file->direct_refused, true);
+	p->direct = false;
+	p->rwf = w->buffered_rwf;
+	piece_go(p);
+}
+
+static bool
+refused_direct(int res)
+{
+	return res == -EINVAL || res == -EOPNOTSUPP || res == -ENOTBLK;
+}
+
+static void
+piece_result(struct io_piece *p, int res)
+{
+	struct io_write *w = p->write;
+
+	if (p->direct && refused_direct(res)) {
+		piece_fall_back(p);
+		return;
+	}
+	if (res <= 0 && res != -EINTR) {
+		piece_end(p, res == 0 ? -EIO : res);
+		return;
+	}
+	if (res > 0) {
+		assert((uint32_t)res <= p->bytes - p->done_bytes);
+		p->done_bytes += (uint32_t)res;
+	}
+	if (p->done_bytes == p->bytes)
+		piece_end(p, 0);
+	else if (p->direct && p->done_bytes % w->file->facts.cut != 0)
+		piece_fall_back(p); /* it stopped where direct cannot go on */
+	else
+		piece_go(p);
+}
+
+static void
+piece_op_done(struct op *op, int res)
+{
+	piece_result(container_of(op, struct io_piece, op), res);
+}
+
+/* On a worker: all of the rest, blocking. */
+static void
+piece_work_run(struct work *work)
+{
+	struct io_piece *p = container_of(work, struct io_piece, work);
+	uint32_t left = p->bytes - p->done_bytes;
+	struct iovec iov;
+	ssize_t n;
+
+	p->res = fault_point(OP_WRITE, &left);
+	if (p->res != 0)
+		return;
+	iov.iov_base = (void *)(uintptr_t)(p->data + p->done_bytes);
+	iov.iov_len = left;
+	n = pwritev2(p->write->file->fd, &iov, 1,
+		     (off_t)(p->offset + p->done_bytes), p->rwf);
+	p->res = n < 0 ? -errno : (int)n;
+}
+
+static void
+piece_work_done(struct work *work)
+{
+	struct io_piece *p = container_of(work, struct io_piece, work);
+
+	piece_result(p, p->res);
+}
+
+static bool
+goes_to_worker(const struct io_piece *p)
+{
+	const struct volume_facts *f = volume_facts(p->write->file->volume);
+
+	return !p->direct && !f->nowait_buffered;
+}
+
+/* (Re)issue what is left of p. */
+static void
+piece_go(struct io_piece *p)
+{
+	struct io_write *w = p->write;
+
+	if (goes_to_worker(p)) {
+		p->work = (struct work){ .run = piece_work_run,
+					 .done = piece_work_done,
+					 .reactor = w->reactor };
+		count_add(&reactor_counters(w->reactor)->punts, 1);
+		work_submit(reactor_engine(w->reactor), WORK_DATA, &p->work);
+		return;
+	}
+	p->op.done = piece_op_done;
+	op_write(w->reactor, &p->op,
+		 p->direct ? w->file->direct_fd : w->file->fd,
+		 p->data + p->done_bytes, p->bytes - p->done_bytes,
+		 p->offset + p->done_bytes, p->rwf, p->direct && w->extending);
+}
+
+static void
+piece_start(struct io_write *w, struct io_piece *p, uint64_t offset,
+	    uint32_t bytes, bool direct)
+{
+	p->write = w;
+	p->data = w->data + (offset - w->offset);
+	p->offset = offset;
+	p->bytes = bytes;
+	p->done_bytes = 0;
+	p->direct = direct;
+	p->rwf = direct ? 0 : w->buffered_rwf;
+	p->busy = true;
+	w->flying++;
+	piece_go(p);
+}
+
+/* issuing
+ * ------------------------------------------------------------------------- */
+
+/* How much of the middle the next chunk takes: what the device takes at once,
+ * cut where the device likes it. */
+static uint32_t
+chunk_bytes(const struct io_write *w)
+{
+	const struct volume_facts *f = volume_facts(w->file->volume);
+	uint64_t end = w->split.middle.offset + w->split.middle.bytes;
+	uint64_t stop = w->middle_next + f->piece_bytes_max;
+	uint32_t cut = w->file->facts.cut;
+
+	if (stop >= end)
+		return (uint32_t)(end - w->middle_next);
+	if (f->piece_boundary != 0 &&
+	    stop - stop % f->piece_boundary > w->middle_next)
+		stop -= stop % f->piece_boundary;
+	stop = round_down(stop, cut);
+	if (stop <= w->middle_next)
+		stop = w->middle_next + cut;
+	return (uint32_t)(stop - w->middle_next);
+}
+
+static struct io_piece *
+idle_middle(struct io_write *w)
+{
+	for (unsigned i = PIECE_MIDDLE; i < IO_PIECES_MAX; i++)
+		if (!w->piece[i].busy)
+			return &w->piece[i];
+	return NULL;
+}
+
+static void
+issue_middle(struct io_write *w)
+{
+	uint64_t end = w->split.middle.offset + w->split.middle.bytes;
+	struct io_piece *p;
+
+	/* What lies behind a failure is not worth writing. */
+	while (w->middle_next < end && w->middle_next < w->fail_at) {
+		uint64_t offset = w->middle_next;
+		uint32_t bytes = chunk_bytes(w);
+
+		if (w->extending && offset != w->split.middle.offset &&
+		    w->flying > 0)
+			return;
+		p = idle_middle(w);
+		if (p == NULL)
+			return;
+		w->middle_next += bytes;
+		piece_start(w, p, offset, bytes, true);
+	}
+}
+
+static void
+issue_tail(struct io_write *w)
+{
+	const struct segment *t = &w->split.tail;
+	uint64_t middle_end = w->split.middle.offset + w->split.middle.bytes;
+
+	if (w->tail_issued || t->bytes == 0)
+		return;
+	if (w->extending && (w->flying > 0 || w->middle_next < middle_end))
+		return;
+	if (w->fail_at <= t->offset)
+		return;
+	w->tail_issued = true;
+	piece_start(w, &w->piece[PIECE_TAIL], t->offset, t->bytes, false);
+}
+
+/* After each piece that ended: what may go now? */
+static void
+write_go_on(struct io_write *w)
+{
+	issue_middle(w);
+	issue_tail(w);
+	if (w->flying == 0)
+		write_landed(w);
+}
+
+/* The ranges are ours. */
+static void
+write_begin(struct io_write *w)
+{
+	const struct segment *head = &w->split.head;
+	struct stat st;
+
+	w->error_seq = sync_error_seq(w->file);
+	w->verifier = volume_verifier(w->file->volume);
+	w->extending = fstat(w->file->fd, &st) != 0 ||
+		       write_end(w) > (uint64_t)st.st_size;
+	w->middle_next = w->split.middle.offset;
+	w->fail_at = write_end(w);
+	if (head->bytes > 0)
+		piece_start(w, &w->piece[PIECE_HEAD], head->offset, head->bytes,
+			    false);
+	write_go_on(w);
+}
+
+static void
+write_lock_ready(struct range_lock *l)
+{
+	write_begin(container_of(l, struct io_write, lock));
+}
+
+/* start
+ * ---------------------------------------------------------------------------
+ */
+
+static void
+choose(struct io_write *w)
+{
+	const struct file_facts *f = &w->file->facts;
+	uint32_t cut = f->cut;
+
+	if (w->file->direct_fd < 0 || atomic_load(&w->file->direct_refused))
+		cut = 0;
+	split_write(&w->split, w->offset, w->bytes, cut, w->policy.direct_min,
+		    w->policy.write_mode);
+	w->keep_track = w->policy.write_mode == IO_DIRECT &&
+			w->policy.edges == IO_EDGES_DROP;
+	if (f->dontcache && (w->policy.write_mode == IO_DONTCACHE ||
+			     (w->policy.write_mode == IO_DIRECT &&
+			      w->policy.edges == IO_EDGES_DONTCACHE)))
+		w->buffered_rwf = RWF_DONTCACHE;
+}
+
+static void
+count_write(const struct io_write *w)
+{
+	struct volume_counters *c = counters(w);
+	const struct split *s = &w->split;
+
+	count_add(&c->writes[s->reason], 1);
+	count_add(&c->direct_bytes, s->middle.bytes);
+	if (s->middle.bytes > 0)
+		count_add(&c->edge_bytes, s->head.bytes + s->tail.bytes);
+	else
+		count_add(&c->buffered_bytes, s->tail.bytes);
+}
+
+static void
+add_parts(struct io_write *w)
+{
+	const struct split *s = &w->split;
+
+	if (s->head.bytes > 0)
+		range_add(&w->lock, RANGE_BUFFERED, s->head.offset,
+			  s->head.bytes);
+	if (s->middle.bytes > 0)
+		range_add(&w->lock, RANGE_DIRECT, s->middle.offset,
+			  s->middle.bytes);
+	if (s->tail.bytes > 0)
+		range_add(&w->lock, RANGE_BUFFERED, s->tail.offset,
+			  s->tail.bytes);
+}
+
+void
+io_write_start(struct io_write *w)
+{
+	const size_t first = offsetof(struct io_write, error);
+
+	assert(reactor_is_current(w->reactor));
+	assert(w->bytes > 0);
+	assert((uintptr_t)w->data % page_bytes() == w->offset % page_bytes());
+	memset((char *)w + first, 0, sizeof(*w) - first);
+	w->verifier = volume_verifier(w->file->volume);
+	if (w->offset > INT64_MAX || w->bytes > INT64_MAX - w->offset) {
+		write_refuse(w, -EFBIG);
+		return;
+	}
+	if (w->file->write_error != 0) {
+		write_refuse(w, w->file->write_error);
+		return;
+	}
+	w->policy = volume_policy(w->file->volume);
+	choose(w);
+	count_write(w);
+	add_parts(w);
+	w->lock.reactor = w->reactor;
+	w->lock.ready = write_lock_ready;
+	if (inode_lock(w->file->inode, &w->lock))
+		write_begin(w);
+	else
+		count_add(&counters(w)->range_waits, 1);
+}
