@@ -117,27 +117,30 @@ mailbox_run(struct reactor *r)
 	}
 }
 
+static bool
+reactor_ticks(const struct reactor *r)
+{
+	return !r->stopping && engine_config(r->engine)->reactor_tick;
+}
+
 static void
 reactor_tick(struct reactor *r)
 {
-	const struct engine_config *config = engine_config(r->engine);
-
 	r->now_ns = clock_ns();
-	if (!r->ticking || r->now_ns < r->tick_ns)
+	if (!reactor_ticks(r) || r->now_ns < r->tick_ns)
 		return;
 	r->tick_ns = r->now_ns + NS_PER_S;
-	if (config->reactor_tick)
-		config->reactor_tick(r);
+	engine_config(r->engine)->reactor_tick(r);
 }
 
 static uint64_t
 reactor_sleep_ns(const struct reactor *r)
 {
-	uint64_t ns = ops_sleep_ns(r);
-	uint64_t tick = NS_PER_S;
+	uint64_t ns = ops_sleep_ns(r), tick;
 
-	if (r->ticking)
-		tick = r->tick_ns > r->now_ns ? r->tick_ns - r->now_ns : 0;
+	if (!reactor_ticks(r))
+		return ns;
+	tick = r->tick_ns > r->now_ns ? r->tick_ns - r->now_ns : 0;
 	return ns < tick ? ns : tick;
 }
 
@@ -210,7 +213,6 @@ reactor_main(void *arg)
 	}
 	r->now_ns = clock_ns();
 	r->tick_ns = r->now_ns + NS_PER_S;
-	r->ticking = true;
 	if (config->reactor_init)
 		r->user = config->reactor_init(r, config->arg);
 	reactor_tell(s, 0); /* s is gone now */
@@ -253,7 +255,6 @@ reactor_stop_message(struct message *m)
 	struct reactor *r = container_of(m, struct reactor, stop);
 
 	ops_assert_cancelled(r);
-	r->ticking = false;
 	r->stopping = true;
 }
 

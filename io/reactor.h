@@ -102,7 +102,6 @@ struct reactor {
 	pthread_t thread;
 	bool started;
 	bool stopping;
-	bool ticking;
 	bool buffers_registered;
 	const struct backend *backend;
 	struct ring *ring;     /* ring.c's */

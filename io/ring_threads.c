@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -372,11 +373,13 @@ static void
 poller_wait(struct reactor *r, uint64_t timeout_ns)
 {
 	struct epoll_event ev[POLLER_EVENTS];
-	uint64_t ms = (timeout_ns + NS_PER_MS - 1) / NS_PER_MS;
+	uint64_t ms = timeout_ns / NS_PER_MS + (timeout_ns % NS_PER_MS > 0);
 	int n;
 
 	if (fault_interrupted())
 		return;
+	if (ms > INT_MAX)
+		ms = INT_MAX;
 	n = epoll_wait(r->poller->epoll_fd, ev, POLLER_EVENTS, (int)ms);
 	assert(n >= 0 || errno == EINTR);
 	for (int i = 0; i < n; i++)

@@ -75,7 +75,7 @@ struct task {
 	bool async;
 	const struct msghdr *msg;
 	int res;
-	int finished; /* how often: must be 1 */
+	_Atomic int finished; /* how often: must be 1 */
 	sem_t done;
 };
 

@@ -79,12 +79,12 @@ echo_sizes(void **state)
 		pattern(out, n, (unsigned)i);
 		task_start(f->r, &recv);
 		while (sent < n) {
-			uint32_t left = n - sent;
+			size_t left = n - sent, part = left / 3;
+			uint8_t *p = out + sent;
 			struct iovec iov[3] = {
-				{ out + sent, left / 3 },
-				{ out + sent + left / 3, left / 3 },
-				{ out + sent + left / 3 * 2,
-				  left - left / 3 * 2 },
+				{ p, part },
+				{ p + part, part },
+				{ p + 2 * part, left - 2 * part },
 			};
 			struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 3 };
 			struct task send = { .kind = OP_SENDMSG,
@@ -166,7 +166,7 @@ small_buffers(void **state)
 	assert_int_equal(task_wait(&t), 5);
 	assert_memory_equal(t.op.small, "hello", 5);
 	visit(f->r, small_give_visit, t.op.small);
-	send_bytes(fd[0], 2 * IO_SMALL_BYTES);
+	send_bytes(fd[0], 2 * (size_t)IO_SMALL_BYTES);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(task_run(f->r, &t), IO_SMALL_BYTES);
 		visit(f->r, small_give_visit, t.op.small);

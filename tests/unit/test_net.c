@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listening sockets: shared among ourselves, never with a stranger; who holds
+ * a port; and what a connection is tuned to.
+ */
+#include "io/io.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct sockaddr_storage
+loopback(int family)
+{
+	struct sockaddr_storage a = { .ss_family = (sa_family_t)family };
+
+	if (family == AF_INET6)
+		((struct sockaddr_in6 *)&a)->sin6_addr = in6addr_loopback;
+	else
+		((struct sockaddr_in *)&a)->sin_addr.s_addr =
+			htonl(INADDR_LOOPBACK);
+	return a;
+}
+
+static unsigned
+port_of(const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_INET6)
+		return ntohs(((const struct sockaddr_in6 *)a)->sin6_port);
+	return ntohs(((const struct sockaddr_in *)a)->sin_port);
+}
+
+static socklen_t
+bytes_of(const struct sockaddr_storage *a)
+{
+	return a->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					: sizeof(struct sockaddr_in);
+}
+
+static int
+connect_to(const struct sockaddr_storage *a)
+{
+	int fd = socket(a->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)a, bytes_of(a)),
+			 0);
+	return fd;
+}
+
+/* How many of n connections came to fd. */
+static unsigned
+accept_all(int fd)
+{
+	unsigned n = 0;
+	int c;
+
+	assert_int_equal(fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+	while ((c = accept(fd, NULL, NULL)) >= 0) {
+		close(c);
+		n++;
+	}
+	return n;
+}
+
+#define CONNECTIONS 64
+
+static void
+share_a_port(void **state)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	int a, b, fd[CONNECTIONS];
+	unsigned at_a, at_b;
+
+	for (unsigned f = 0; f < 2; f++) {
+		struct sockaddr_storage addr = loopback(families[f]);
+
+		assert_int_equal(net_listen(&addr, false, &a), 0);
+		assert_true(port_of(&addr) > 0);
+		assert_int_equal(fcntl(a, F_GETFD), FD_CLOEXEC);
+		assert_int_equal(net_listen(&addr, true, &b), 0);
+		for (unsigned i = 0; i < CONNECTIONS; i++)
+			fd[i] = connect_to(&addr);
+		at_a = accept_all(a);
+		at_b = accept_all(b);
+		assert_int_equal(at_a + at_b, CONNECTIONS);
+		assert_true(at_a > 0 && at_b > 0);
+		for (unsigned i = 0; i < CONNECTIONS; i++)
+			close(fd[i]);
+		close(a);
+		close(b);
+	}
+}
+
+/* A stranger may be as willing to share as he likes. */
+static void
+in_use(void **state)
+{
+	struct sockaddr_storage addr = loopback(AF_INET), before;
+	int stranger, one = 1, fd = -1;
+	socklen_t bytes = sizeof(addr);
+
+	for (int shares = 0; shares < 2; shares++) {
+		stranger = socket(AF_INET, SOCK_STREAM, 0);
+		setsockopt(stranger, SOL_SOCKET, SO_REUSEADDR, &one,
+			   sizeof(one));
+		if (shares)
+			setsockopt(stranger, SOL_SOCKET, SO_REUSEPORT, &one,
+				   sizeof(one));
+		addr = loopback(AF_INET);
+		assert_int_equal(bind(stranger, (struct sockaddr *)&addr,
+				      bytes_of(&addr)),
+				 0);
+		assert_int_equal(listen(stranger, 1), 0);
+		bytes = sizeof(addr);
+		assert_int_equal(
+			getsockname(stranger, (struct sockaddr *)&addr, &bytes),
+			0);
+		before = addr;
+		assert_int_equal(net_listen(&addr, false, &fd), -EADDRINUSE);
+		assert_int_equal(fd, -1);
+		assert_memory_equal(&addr, &before, sizeof(addr));
+		close(stranger);
+	}
+}
+
+/* Connections of the last run that linger do not keep a server from its
+ * port. */
+static void
+start_again(void **state)
+{
+	struct sockaddr_storage addr = loopback(AF_INET);
+	int fd, c, s;
+
+	assert_int_equal(net_listen(&addr, false, &fd), 0);
+	c = connect_to(&addr);
+	s = accept(fd, NULL, NULL);
+	assert_true(s >= 0);
+	close(fd);
+	close(s); /* first: TIME_WAIT is this side's */
+	close(c);
+	assert_int_equal(net_listen(&addr, false, &fd), 0);
+	close(fd);
+}
+
+/* The two families of one port are two sockets. */
+static void
+both_families(void **state)
+{
+	struct sockaddr_storage v4 = { .ss_family = AF_INET }, v6 = v4;
+	int a, b;
+
+	v6.ss_family = AF_INET6;
+	assert_int_equal(net_listen(&v4, false, &a), 0);
+	((struct sockaddr_in6 *)&v6)->sin6_port =
+		((struct sockaddr_in *)&v4)->sin_port;
+	assert_int_equal(net_listen(&v6, false, &b), 0);
+	close(a);
+	close(b);
+	v4.ss_family = AF_UNIX;
+	assert_int_equal(net_listen(&v4, false, &a), -EAFNOSUPPORT);
+}
+
+static void
+holder(void **state)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	char text[64], want[64];
+	int fd;
+
+	(void)snprintf(want, sizeof(want), "%d test_net", (int)getpid());
+	for (unsigned f = 0; f < 2; f++) {
+		struct sockaddr_storage addr = loopback(families[f]);
+
+		assert_int_equal(net_listen(&addr, false, &fd), 0);
+		net_port_holder(&addr, text, sizeof(text));
+		assert_string_equal(text, want);
+		close(fd);
+		net_port_holder(&addr, text, sizeof(text));
+		assert_string_equal(text, "an unknown process");
+		net_port_holder(&addr, text, 4);
+		assert_string_equal(text, "an ");
+	}
+}
+
+static void
+tune(void **state)
+{
+	struct sockaddr_storage addr = loopback(AF_INET);
+	socklen_t bytes = sizeof(int);
+	int fd, c, value = 0;
+
+	assert_int_equal(net_listen(&addr, false, &fd), 0);
+	c = connect_to(&addr);
+	assert_int_equal(net_tune(c), 0);
+	assert_int_equal(
+		getsockopt(c, IPPROTO_TCP, TCP_NODELAY, &value, &bytes), 0);
+	assert_int_equal(value, 1);
+	assert_int_equal(
+		getsockopt(c, SOL_SOCKET, SO_KEEPALIVE, &value, &bytes), 0);
+	assert_int_equal(value, 1);
+	close(c);
+	assert_int_equal(net_tune(c), -EBADF);
+	close(fd);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(share_a_port), cmocka_unit_test(in_use),
+		cmocka_unit_test(start_again),  cmocka_unit_test(both_families),
+		cmocka_unit_test(holder),       cmocka_unit_test(tune),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
