@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tests/run, nfsd/quickstart and the scripts below tests/ share: messages,
 # Debian packages, builds. To be sourced; it changes nothing by itself.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 say() { printf '%s\n' "$*" >&2; }
 
 # The package lists stand here, once, so that the README need not name them.
-# shellcheck disable=SC2034
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev
 	libtirpc-dev libsystemd-dev libsodium-dev libinih-dev libjson-c-dev
 	uthash-dev)
-# shellcheck disable=SC2034
 packages_load=(libnfs-dev jq xfsprogs util-linux util-linux-extra mount kmod
 	iproute2 procps)
-# shellcheck disable=SC2034
 packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	shellcheck mandoc git e2fsprogs btrfs-progs rpcbind acl attr libcap2-bin
 	libnfs-utils)
-# shellcheck disable=SC2034
 packages_vm=(debootstrap e2fsprogs qemu-system-x86 xz-utils)
 
 packages_missing() {
@@ -99,8 +95,7 @@ ready_ports() {
 # image_device; fails with the reason in image_error.
 image_mount() {
 	local file=$1 size=$2 dir=$3
-	# shellcheck disable=SC2034
-	image_error='' image_device=''
+		image_error='' image_device=''
 	mkdir -p "$dir"
 	if ! image_error=$(truncate -s "$size" "$file" 2>&1); then return 1; fi
 	if ! image_device=$(losetup --find --show --sector-size 4096 \
@@ -116,7 +111,6 @@ image_mount() {
 		return 0
 	fi
 	losetup -d "$image_device"
-	# shellcheck disable=SC2034
-	image_device=''
+		image_device=''
 	return 1
 }
