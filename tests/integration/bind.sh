@@ -29,6 +29,7 @@ pids=()
 # shellcheck disable=SC2317 # called by the trap
 cleanup() {
 	local pid
+	exec 9>&- # ends what serves
 	for pid in "${pids[@]}"; do
 		kill -CONT "$pid" 2>/dev/null || true
 		kill "$pid" 2>/dev/null || true
@@ -79,7 +80,7 @@ start_rpcbind() {
 
 # serve PROGRAM.VERSION: $port is where; ends when descriptor 9 is closed.
 serve() {
-	rm -f "$out/stdin"
+	rm -f "$out/stdin" "$out/port"
 	mkfifo "$out/stdin"
 	"$call" serve "$1" <"$out/stdin" >"$out/port" &
 	serve_pid=$!
