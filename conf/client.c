@@ -105,10 +105,10 @@ network_parse(struct conf_client_match *m, const char *text,
 	else if (m->family != AF_INET || mapped ||
 		 netmask_parse(slash + 1, &bits))
 		return refuse(why,
-			      "%s: what stands behind the / is neither a "
-			      "prefix length of 0 to %u%s",
+			      "%s: behind the / must stand a prefix length "
+			      "of 0 to %u%s",
 			      text, mapped ? 128 : m->prefix,
-			      m->family == AF_INET && !mapped ? " nor a netmask"
+			      m->family == AF_INET && !mapped ? " or a netmask"
 							      : "");
 	if (mapped && bits < 96)
 		return refuse(why,

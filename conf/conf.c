@@ -159,6 +159,11 @@ handle(void *user, const char *section, const char *name, const char *value)
 	char shown[REPORT_WORD_BYTES];
 
 	r->pending = false;
+	if (!*name) {
+		conf_report_error(r->report, r->name, r->line,
+				  "the key is missing");
+		return 1;
+	}
 	if (!*section) {
 		conf_report_error(r->report, r->name, r->line,
 				  "%s stands before the first [section]",
@@ -216,7 +221,7 @@ next_line(char *out, int room, void *stream)
 {
 	struct reader *r = stream;
 	const char *line = r->text + r->at, *end;
-	char section[64];
+	char section[256];
 	size_t n;
 
 	report_pending(r);
@@ -254,6 +259,9 @@ reader_run(struct reader *r)
 	unsigned errors = r->report->errors;
 	int line;
 
+	/* inih passes over a byte order mark at the start, too. */
+	if (r->bytes >= 3 && !memcmp(r->text, "\xef\xbb\xbf", 3))
+		r->at = 3;
 	line = ini_parse_stream(next_line, r, handle, r);
 	report_pending(r);
 	/* What inih finds fault with and the reader did not see. */

@@ -105,6 +105,8 @@ conf_path_parse(const char *text, char **ret, char why[CONF_REASON_BYTES])
 	size_t n = 0, length;
 	char *path;
 
+	if (!text[0])
+		return path_refuse(why, "the path", "is missing");
 	if (text[0] != '/')
 		return path_refuse(why, text, "is not an absolute path");
 	if (strlen(text) >= PATH_MAX)
@@ -195,18 +197,19 @@ warn_option_as_host(const struct lex *l, const struct conf_client *c)
 static int
 client_options(struct conf_client *c, struct lex *l)
 {
-	int c_next;
+	int behind, error;
 
 	if (lex_peek(l) != '(') {
 		warn_option_as_host(l, c);
 		return 0;
 	}
 	lex_take(l);
-	if (conf_options_parse(&c->options, l, ')'))
-		return -EINVAL;
-	c_next = lex_peek(l);
-	if (c_next == LEX_END || c_next == '\n' || c_next == '#' ||
-	    strchr(" \t\r", c_next))
+	error = conf_options_parse(&c->options, l, ')');
+	if (error)
+		return error;
+	behind = lex_peek(l);
+	if (behind == LEX_END || behind == '\n' || behind == '#' ||
+	    strchr(" \t\r", behind))
 		return 0;
 	conf_report_error(l->report, l->name, l->line,
 			  "a blank is missing behind )");

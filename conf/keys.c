@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define HOSTS_MAX         64u
-#define THREADS_MAX       1024u
+#define THREADS_MAX       256u
 #define CONNECTIONS_MAX   1000000u
 #define CALLS_MAX         65536u
 #define OPEN_FILES_MAX    10000000u

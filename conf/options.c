@@ -185,7 +185,7 @@ option_apply(struct conf_export_options *o, const struct option *option,
 
 	if (option->kind == REFUSED) {
 		conf_report_error(l->report, l->name, l->line,
-				  "%s is not served: %s", option->name,
+				  "%s is refused: %s", option->name,
 				  option->note);
 		return -EINVAL;
 	}

@@ -33,7 +33,8 @@ const char *conf_report_word(char out[REPORT_WORD_BYTES], const char *word);
 /* Read a whole file; *ret is malloc'd and ends with a NUL that *ret_bytes does
  * not count. -EFBIG over CONF_FILE_BYTES_MAX, -EISDIR, -ENOENT... */
 int conf_text_read(const char *path, char **ret, size_t *ret_bytes);
-/* Edits (insert, delete, replace, swap neighbours) between two words. */
+/* Edits (insert, delete, replace, swap neighbours) between two words, whatever
+ * their case; UINT_MAX where one is too long to be a word of ours. */
 unsigned conf_text_distance(const char *a, const char *b);
 /* The nearest to word so far: start with best NULL and offer each candidate.
  * Only what lies near enough to be a slip is kept. */

@@ -46,6 +46,12 @@ message_add(struct conf_report *r, bool warning, char *text)
 
 	if (!text || r->count == CONF_MESSAGES_MAX)
 		goto drop;
+	if (r->count == CONF_MESSAGES_MAX - 1) {
+		free(text);
+		text = strdup("there is more that is not shown");
+		if (!text)
+			return;
+	}
 	messages = reallocarray(r->messages, r->count + 1, sizeof(*messages));
 	if (!messages)
 		goto drop;

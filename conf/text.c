@@ -5,8 +5,10 @@
  */
 #include "conf/parse.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,6 +75,12 @@ min3(unsigned a, unsigned b, unsigned c)
 	return m < c ? m : c;
 }
 
+static bool
+differs(char a, char b)
+{
+	return tolower((unsigned char)a) != tolower((unsigned char)b);
+}
+
 unsigned
 conf_text_distance(const char *a, const char *b)
 {
@@ -82,16 +90,18 @@ conf_text_distance(const char *a, const char *b)
 	size_t n = strlen(a), m = strlen(b);
 
 	if (n > HINT_BYTES_MAX || m > HINT_BYTES_MAX)
-		return HINT_BYTES_MAX;
+		return UINT_MAX;
 	for (size_t j = 0; j <= m; j++)
 		above[j] = before[j] = (unsigned)j;
 	for (size_t i = 1; i <= n; i++) {
 		row[0] = (unsigned)i;
 		for (size_t j = 1; j <= m; j++) {
 			row[j] = min3(above[j] + 1, row[j - 1] + 1,
-				      above[j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-			    a[i - 2] == b[j - 1] && before[j - 2] + 1 < row[j])
+				      above[j - 1] +
+					      differs(a[i - 1], b[j - 1]));
+			if (i > 1 && j > 1 && !differs(a[i - 1], b[j - 2]) &&
+			    !differs(a[i - 2], b[j - 1]) &&
+			    before[j - 2] + 1 < row[j])
 				row[j] = before[j - 2] + 1;
 		}
 		spare = before;

@@ -291,11 +291,11 @@ part_parse(enum part i, const char *value, uint32_t *ret,
 	}
 	error = conf_size_parse(value, &size);
 	if (error || size > UINT32_MAX) {
-		(void)snprintf(why, CONF_REASON_BYTES,
-			       "%s=%s: %s, as in 65536, 64k or 1M",
+		(void)snprintf(why, CONF_REASON_BYTES, "%s=%s: %s",
 			       parts[i].name, shown,
-			       error == -EINVAL ? "not a size"
-						: "not below 4 GiB");
+			       error == -EINVAL
+				       ? "not a size, as in 65536, 64k or 1M"
+				       : "4 GiB or more");
 		return -EINVAL;
 	}
 	*ret = (uint32_t)size;
