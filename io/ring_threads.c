@@ -328,10 +328,18 @@ poller_cancel(struct reactor *r, struct op *op)
 		op_finish(r, op, -ECANCELED);
 }
 
+/* No call of ours says -EAGAIN; one that a fault point makes goes once more,
+ * as it would with the ring. */
 static bool
 poller_again(struct reactor *r, struct op *op)
 {
-	return false;
+	if (op->kind != OP_READ && op->kind != OP_WRITE)
+		return false;
+	if (op->res != -EAGAIN || !op->nowait || op->cancelled)
+		return false;
+	op->nowait = false;
+	op_submit(r, op);
+	return true;
 }
 
 static void
