@@ -262,9 +262,36 @@ nfs3_run_fn nfs3_getattr, nfs3_setattr, nfs3_lookup, nfs3_access, nfs3_readlink,
  * state directory, as a hint only (RFC 1813, 5.2.2). */
 nfs3_run_fn mount3_null, mount3_mnt, mount3_dump, mount3_umnt, mount3_umntall,
 	mount3_export;
+
+/* mount_path.c: what MNT and UMNT name */
+
+/*
+ * The path as sent, n bytes, made absolute, without empty, "." and ".." names
+ * (lexically: ".." of the root is the root), and terminated. 0; -ENAMETOOLONG
+ * when it is longer than MNT3_PATHLEN as sent; -EINVAL when it holds a NUL;
+ * -EACCES when it is not absolute.
+ */
+int mount_path_normalise(char out[MNT3_PATHLEN + 1], const uint8_t *path,
+			 uint32_t n);
+
+/* mount_list.c: who said that he has mounted what */
+
+#define MOUNT_LIST_MAX 4096u
+
 struct mount_list;
+/* With what the last server left in state_fd's rmtab (what cannot be read there
+ * is as if it was not). state_fd stays the caller's and open; -1: memory only.
+ * 0 or -ENOMEM. */
 int mount_list_new(struct mount_list **ret, int state_fd);
 void mount_list_free(struct mount_list *l);
+/* Any thread; blocks (rewrites rmtab). At MOUNT_LIST_MAX the oldest goes. */
+void mount_list_add(struct mount_list *l, const char *host, const char *path);
+/* path NULL: all of this host's. */
+void mount_list_remove(struct mount_list *l, const char *host,
+		       const char *path);
+unsigned mount_list_count(struct mount_list *l);
+/* A whole mountlist (RFC 1813, 5.2.2), oldest first. false: no room. */
+bool mount_list_encode(struct mount_list *l, XDR *x);
 
 /* server.c: what procedures may ask of the server
  * ------------------------------- */
