@@ -113,7 +113,7 @@ put_cred(struct raw *r)
 		put(r, 0);
 		return;
 	}
-	put(r, 4 + 8 + 8 + 4 + 4 * r->gids);
+	put(r, 4 + 4 + 8 + 8 + 4 + 4 * r->gids);
 	put(r, 0); /* stamp */
 	put(r, 5);
 	raw_append(r, "raw-c\0\0\0", 8);
