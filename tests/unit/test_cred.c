@@ -377,7 +377,7 @@ refused_without_rights(void **state)
 	run(without_rights);
 }
 
-/* squashing --------------------------------------------------------------- */
+/* squashing ----------------------------------------------------------- */
 
 static struct rpc_cred
 cred_of(uint32_t uid, uint32_t gid)
@@ -650,7 +650,7 @@ managed_groups(void **state)
 	run(manage);
 }
 
-/* a directory for all ------------------------------------------------------ */
+/* a directory for all ------------------------------------------------- */
 
 static char dir_path[] = "/var/tmp/test_cred.XXXXXX";
 

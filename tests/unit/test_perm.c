@@ -168,8 +168,7 @@ symlinks(void **state)
 	unlink("link");
 }
 
-/* ACLs ----------------------------------------------------------------------
- */
+/* ACLs ---------------------------------------------------------------- */
 
 static struct {
 	struct posix_acl_xattr_header h;
@@ -277,7 +276,7 @@ large_acl(void **state)
 	unlink(path);
 }
 
-/* READ and WRITE ----------------------------------------------------------- */
+/* READ and WRITE ------------------------------------------------------ */
 
 static void
 data_rule(void **state)
