@@ -163,12 +163,11 @@ static void
 on_error(struct volume *v, const char *what, int error)
 {
 	static struct log_limit limit;
-	const struct export *e = volume_user(v);
 
 	log_limited(&limit, LOG_ERR_,
 		    "%s: %s failed: %s; clients will write again what was not "
 		    "yet stable",
-		    e != NULL ? e->path : "a withdrawn export", what,
+		    export_volume_path(v), what,
 		    strerror(error < 0 ? -error : error));
 }
 
