@@ -115,7 +115,9 @@ log_refusal(const char *host, const char *path, int error)
 
 	if (error != -EPERM)
 		log_limited(&limit, LOG_NOTICE_, "%s may not mount %s: %s",
-			    host, path, strerror(-error));
+			    host, path,
+			    error == -EXDEV ? "it leads out of the export"
+					    : strerror(-error));
 }
 
 enum nfsstat3

@@ -364,7 +364,7 @@ union nfs3_res {
 	struct mount3_list_res list;
 };
 
-/* nfs3_xdr.c, nfs3_xdr_encode.c, mount3_xdr.c ------------------------------ */
+/* nfs3_xdr.c, nfs3_xdr_encode.c, mount3_xdr.c ------------------------- */
 
 /*
  * Decoders: x is an XDR_DECODE memory stream at the arguments. They return
@@ -450,7 +450,7 @@ uint32_t nfs3_encode_entryplus(uint8_t *out, uint32_t room, uint64_t fileid,
 			       uint64_t cookie, const struct fattr3 *attr,
 			       const struct nfs_fh3 *fh);
 
-/* nfs3_attr.c -------------------------------------------------------------- */
+/* nfs3_attr.c --------------------------------------------------------- */
 
 struct statx;
 /* The one map from -errno (or errno) to a status; what it does not know is
