@@ -132,12 +132,14 @@ static void
 log_in_use(const struct sockaddr_storage *a, const char *option)
 {
 	char holder[256];
+	const char *how = "stop it";
 
 	net_port_holder(a, holder, sizeof(holder));
+	if (strstr(holder, "kernel") != NULL)
+		how = "stop it (systemctl stop nfs-server)";
 	log_msg(LOG_ERR_,
-		"port %u is in use by %s: stop it (systemctl stop nfs-server "
-		"for the kernel's) or choose another with %s",
-		get_port(a), holder, option);
+		"port %u is in use by %s: %s or choose another with %s",
+		get_port(a), holder, how, option);
 }
 
 /* One address of one port. */
