@@ -60,7 +60,7 @@ record_advance(struct record *r, uint32_t n)
 	r->bytes += n;
 	if (r->fragment_left != 0 || !r->last)
 		return false;
-	r->last = false;
+	r->last = false; /* ended once: the next n = 0 ends nothing */
 	r->inside = false;
 	return true;
 }
@@ -102,8 +102,7 @@ bool
 record_skip(struct record *r, uint32_t n)
 {
 	assert(n <= r->fragment_left);
-	/* Nothing was received: an ended record must not end once more. */
-	return n != 0 && record_advance(r, n);
+	return record_advance(r, n);
 }
 
 void
