@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Exports over real mounts: clones (read-only ones really are, what is mounted
- * below does not show), ids, what is refused and how it is told, and what a
- * reload carries over.
+ * below does not show), ids, what is refused and how it is told.
  */
 #include "tests/unit/export_world.h"
 
@@ -13,7 +12,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -433,200 +431,6 @@ mount_point_must_be_one(void **state)
 	export_table_put(t);
 }
 
-/* policies ------------------------------------------------------------ */
-
-static void
-policy_of_line_over_conf_over_default(void **state)
-{
-	struct world *w = *state;
-	struct export_table *t;
-	struct io_policy p;
-
-	assert_int_equal(world_load(w, &t, NULL, "%s/a *(rw)\n"), 0);
-	p = volume_policy(world_export(w, t, "a")->rw);
-	assert_int_equal(p.read_mode, IO_DIRECT);
-	assert_int_equal(p.write_mode, IO_DIRECT);
-	assert_int_equal(p.edges, IO_EDGES_DROP);
-	assert_int_equal(p.direct_min, EXPORT_DIRECT_MIN_DEFAULT);
-	assert_int_equal(p.stable_floor, IO_UNSTABLE);
-	export_table_put(t);
-
-	w->conf.policy = (struct conf_policy){ .has_read_mode = true,
-					       .read_mode = CONF_BUFFERED,
-					       .has_edges = true,
-					       .edges = CONF_EDGES_BUFFERED,
-					       .has_direct_min = true,
-					       .direct_min = 4096 };
-	assert_int_equal(world_load(w, &t, NULL,
-				    "%s/a *(rw,edges=drop,direct-min=64k,"
-				    "stable-floor=data)\n"),
-			 0);
-	p = volume_policy(world_export(w, t, "a")->rw);
-	assert_int_equal(p.read_mode, IO_BUFFERED);
-	assert_int_equal(p.write_mode, IO_DIRECT);
-	assert_int_equal(p.edges, IO_EDGES_DROP);
-	assert_int_equal(p.direct_min, 65536);
-	assert_int_equal(p.stable_floor, IO_DATA_SYNC);
-	export_table_put(t);
-}
-
-/* tmpfs takes O_DIRECT and ignores it. */
-static void
-fallback_is_told(void **state)
-{
-	struct world *w = *state;
-	struct export_table *t;
-	struct export *e;
-
-	assert_int_equal(mount("t", "b", "tmpfs", 0, NULL), 0);
-	assert_int_equal(world_load(w, &t, NULL, "%s/b *(rw)\n"), 0);
-	e = world_export(w, t, "b");
-	assert_int_equal(volume_facts(e->rw)->dio_offset_align, 0);
-	assert_int_not_equal(volume_policy(e->rw).write_mode, IO_DIRECT);
-	assert_int_equal(w->report.count, 1);
-	assert_true(world_said(w, true, "exports:1: ", "instead"));
-	export_table_put(t);
-	assert_int_equal(umount("b"), 0);
-}
-
-/* reload -------------------------------------------------------------- */
-
-static bool
-is_open(int fd)
-{
-	return fcntl(fd, F_GETFD) >= 0;
-}
-
-static void
-carried_over(void **state)
-{
-	struct world *w = *state;
-	struct export_table *old, *t;
-	struct volume *v, *gone;
-	uint64_t verifier;
-	int fd, gone_fd;
-
-	assert_int_equal(world_load(w, &old, NULL, "%s/a *(rw)\n%s/b *(rw)\n"),
-			 0);
-	v = world_export(w, old, "a")->rw;
-	gone = world_export(w, old, "b")->rw;
-	fd = volume_root_fd(v);
-	gone_fd = volume_root_fd(gone);
-	verifier = volume_verifier(v);
-	assert_int_equal(world_load(w, &t, old,
-				    "%s/a 10.0.0.1(rw,write-mode=buffered) "
-				    "*(ro)\n"),
-			 0);
-	/* one volume in both tables, with the new policy, and a read-only one
-	 * that joins it */
-	assert_ptr_equal(world_export(w, t, "a")->rw, v);
-	assert_int_equal(volume_policy(v).write_mode, IO_BUFFERED);
-	assert_int_equal(volume_verifier(v), verifier);
-	assert_ptr_equal(volume_counters(world_export(w, t, "a")->ro),
-			 volume_counters(v));
-	assert_int_equal(volume_verifier(world_export(w, t, "a")->ro),
-			 verifier);
-	assert_true(is_open(gone_fd));
-	export_table_put(old);
-	assert_true(is_open(fd));
-	assert_false(is_open(gone_fd));
-	assert_string_equal(export_volume_path(v),
-			    world_export(w, t, "a")->path);
-	export_table_put(t);
-	assert_false(is_open(fd));
-}
-
-/* The other way: read-write joins a read-only one that is in use. */
-static void
-carried_ro_gets_rw(void **state)
-{
-	struct world *w = *state;
-	struct export_table *old, *t;
-	struct volume *v;
-
-	assert_int_equal(world_load(w, &old, NULL, "%s/a *(ro)\n"), 0);
-	v = world_export(w, old, "a")->ro;
-	assert_int_equal(world_load(w, &t, old, "%s/a 10.0.0.1(rw) *(ro)\n"),
-			 0);
-	assert_ptr_equal(world_export(w, t, "a")->ro, v);
-	assert_int_equal(volume_verifier(v), 1000);
-	assert_int_equal(volume_verifier(world_export(w, t, "a")->rw), 1000);
-	export_table_put(old);
-	export_table_put(t);
-}
-
-static void
-failure_changes_nothing(void **state)
-{
-	struct world *w = *state;
-	struct export_table *old, *t = NULL;
-	struct volume *v;
-
-	assert_int_equal(world_load(w, &old, NULL, "%s/a *(rw)\n"), 0);
-	v = world_export(w, old, "a")->rw;
-	assert_true(world_load(w, &t, old,
-			       "%s/a *(rw,write-mode=buffered)\n%s/b *(rw)\n"
-			       "%s/none *(rw)\n") < 0);
-	assert_null(t);
-	assert_int_equal(export_table_refs(old), 1);
-	assert_int_equal(volume_policy(v).write_mode, IO_DIRECT);
-	assert_true(is_open(volume_root_fd(v)));
-	export_table_put(old);
-}
-
-/* One path and one fsid=, but another file system under it now. */
-static void
-not_carried_to_another_file_system(void **state)
-{
-	struct world *w = *state;
-	struct export_table *old, *t;
-	struct volume *v;
-
-	assert_int_equal(mount("t", "b", "tmpfs", 0, NULL), 0);
-	assert_int_equal(world_load(w, &old, NULL, "%s/b *(rw,fsid=1)\n"), 0);
-	v = world_export(w, old, "b")->rw;
-	assert_int_equal(world_load(w, &t, old, "%s/b *(rw,fsid=1)\n"), 0);
-	assert_ptr_equal(world_export(w, t, "b")->rw, v);
-	export_table_put(t);
-	assert_int_equal(umount("b"), 0);
-	assert_int_equal(mount("t", "b", "tmpfs", 0, NULL), 0);
-	assert_int_equal(world_load(w, &t, old, "%s/b *(rw,fsid=1)\n"), 0);
-	assert_ptr_not_equal(world_export(w, t, "b")->rw, v);
-	export_table_put(t);
-	export_table_put(old);
-	assert_int_equal(umount("b"), 0);
-}
-
-struct put_message {
-	struct message m;
-	struct export_table *table;
-	atomic_bool ran;
-};
-
-static void
-put_on_reactor(struct message *m)
-{
-	struct put_message *p = container_of(m, struct put_message, m);
-
-	export_table_put(p->table);
-	atomic_store(&p->ran, true);
-}
-
-/* A reactor's last reference is closed by a worker. */
-static void
-last_put_on_a_reactor(void **state)
-{
-	struct world *w = *state;
-	struct put_message p = { .m.run = put_on_reactor };
-	int fd;
-
-	assert_int_equal(world_load(w, &p.table, NULL, "%s/a *(rw)\n"), 0);
-	fd = volume_root_fd(world_export(w, p.table, "a")->rw);
-	reactor_post(engine_reactor(w->engine, 0), &p.m);
-	while (!atomic_load(&p.ran) || is_open(fd))
-		usleep(1000);
-}
-
 #define TEST(name)                                                             \
 	cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 
@@ -648,13 +452,6 @@ main(void)
 		TEST(one_directory_twice),
 		TEST(reasons_are_named),
 		TEST(mount_point_must_be_one),
-		TEST(policy_of_line_over_conf_over_default),
-		TEST(fallback_is_told),
-		TEST(carried_over),
-		TEST(carried_ro_gets_rw),
-		TEST(failure_changes_nothing),
-		TEST(not_carried_to_another_file_system),
-		TEST(last_put_on_a_reactor),
 	};
 
 	return cmocka_run_group_tests(tests, world_enter, world_leave);
