@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -39,13 +40,17 @@ struct caps {
 };
 
 /* The server's own, as this thread had it at its start. base: what it acts with
- * as the server. */
+ * as the server. groups: those that the thread has now, where they are few. */
 static _Thread_local struct {
 	bool ready, acting;
 	uint32_t uid, gid;
 	struct caps caps;
 	uint64_t base;
+	uint32_t groups;
+	uint32_t group[IDENTITY_GIDS_INLINE];
 } own;
+
+#define GROUPS_UNKNOWN UINT32_MAX
 
 /* With CAP_FSETID a WRITE leaves setuid and setgid bits; with CAP_SYS_RESOURCE
  * neither quotas nor reserved blocks hold. */
@@ -174,14 +179,31 @@ fs_ids_set(uint32_t uid, uint32_t gid)
 	assert((uint32_t)setfsuid((uid_t)-1) == uid);
 }
 
+/* Every change of credentials costs 1.6 us and this one twice that, and the
+ * next caller is often the same. */
+static void
+groups_set(const struct identity *id)
+{
+	size_t bytes = id->gids * sizeof(own.group[0]);
+	long r;
+
+	if (own.groups == id->gids &&
+	    memcmp(own.group, identity_gids(id), bytes) == 0)
+		return;
+	r = syscall(SETGROUPS, id->gids, identity_gids(id));
+	assert(r == 0);
+	own.groups = GROUPS_UNKNOWN;
+	if (id->gids <= IDENTITY_GIDS_INLINE) {
+		memcpy(own.group, identity_gids(id), bytes);
+		own.groups = id->gids;
+	}
+}
+
 void
 identity_assume(const struct identity *id)
 {
-	long r;
-
 	assert(own.ready && !own.acting);
-	r = syscall(SETGROUPS, id->gids, identity_gids(id));
-	assert(r == 0);
+	groups_set(id);
 	fs_ids_set(id->uid, id->gid);
 	/* Quotas and reserved blocks hold for root too. */
 	caps_act_with(id->uid == 0
@@ -193,14 +215,11 @@ identity_assume(const struct identity *id)
 void
 identity_drop(void)
 {
-	long r;
-
 	assert(own.ready && own.acting);
-	caps_act_with(own.base);
+	/* Back to its own ids a process may always go, without a capability.
+	 * Where they are 0 that raises every file capability: so these come
+	 * last. The groups stay, see identity_worker_init. */
 	fs_ids_set(own.uid, own.gid);
-	r = syscall(SETGROUPS, 0, NULL);
-	assert(r == 0);
-	/* A file system uid that becomes 0 raises every file capability. */
 	caps_act_with(own.base);
 	own.acting = false;
 }
@@ -212,7 +231,8 @@ identity_worker_init(void)
 
 	if (r < 0)
 		return r;
-	/* As the server, a worker acts by capabilities and never by groups. */
+	/* As the server, a worker acts by capabilities and never by groups, so
+	 * that it need not change them after each caller. */
 	if (syscall(SETGROUPS, 0, NULL) < 0)
 		return -errno;
 	if (!(own.caps.effective & CAP_BIT(CAP_SETUID)))
@@ -224,6 +244,7 @@ identity_worker_init(void)
 	/* The whole process shares one umask. Clients' modes come complete, and
 	 * the server's own files are made with explicit modes. */
 	umask(0);
+	own.groups = 0;
 	own.ready = true;
 	own.acting = false;
 	return 0;

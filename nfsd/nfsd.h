@@ -68,7 +68,7 @@ uint64_t identity_hash(const struct identity *id);
  * way the daemon was started. Worker threads only. Asserts that it took.
  */
 void identity_assume(const struct identity *id);
-/* Back to the server's own. */
+/* Back to the server's own ids and capabilities. */
 void identity_drop(void);
 /* Once on each thread at its start: workers learn what they restore to, give up
  * the server's supplementary groups and set the process's umask to 0 (-EPERM:

@@ -127,7 +127,6 @@ check_server(uint32_t uid, uint64_t caps)
 	CHECK(can_open("strangers", O_RDWR));
 	CHECK(caps_of(0) == caps);
 	CHECK(!has_cap(CAP_FSETID) && !has_cap(CAP_SYS_RESOURCE));
-	CHECK(getgroups(0, NULL) == 0);
 }
 
 /* The body of every way of starting; the directory is where we are. */
@@ -143,6 +142,7 @@ act(void)
 	CHECK(has_cap(CAP_DAC_OVERRIDE));
 	CHECK(fh_from_fd(&fh, dir, "own") == 0);
 	CHECK(identity_worker_init() == 0);
+	CHECK(getgroups(0, NULL) == 0);
 	caps = caps_of(0);
 	CHECK(caps != 0);
 	for (int i = 0; i < 3; i++) {
@@ -154,6 +154,7 @@ act(void)
 		identity_drop();
 		check_server(uid, caps);
 		identity_assume(&root);
+		CHECK(getgroups(0, NULL) == 0);
 		check_root();
 		identity_drop();
 	}
@@ -280,6 +281,39 @@ static void
 this_thread_only(void **state)
 {
 	run(act_beside);
+}
+
+/* Each caller has its own groups, however they follow each other. */
+static void
+act_in_turn(void)
+{
+	struct identity few = user, fewer = user, none = user, other = user;
+	const struct identity *turn[] = {
+		&few,   &few,   &fewer, &none, &none,
+		&fewer, &other, &few,   &root, &other
+	};
+	gid_t groups[4];
+	int n;
+
+	fewer.gids = 1;
+	none.gids = 0;
+	other.gid_inline[1] = 5002;
+	CHECK(identity_worker_init() == 0);
+	for (unsigned i = 0; i < sizeof(turn) / sizeof(turn[0]); i++) {
+		identity_assume(turn[i]);
+		n = getgroups(4, groups);
+		CHECK(n == (int)turn[i]->gids);
+		for (int g = 0; g < n; g++)
+			CHECK(groups[g] == turn[i]->gid_inline[g]);
+		identity_drop();
+	}
+	_exit(0);
+}
+
+static void
+groups_follow_the_caller(void **state)
+{
+	run(act_in_turn);
 }
 
 static mode_t
@@ -412,6 +446,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_way_of_starting),
 		cmocka_unit_test(this_thread_only),
+		cmocka_unit_test(groups_follow_the_caller),
 		cmocka_unit_test(setuid_bits_go),
 		cmocka_unit_test(refused_without_rights),
 	};
