@@ -239,6 +239,8 @@ engine_start(struct engine *e)
 	facts_complete(e);
 	for (unsigned i = 0; !err && i < e->config.reactors; i++)
 		err = reactor_start(e->reactor[i]);
+	for (unsigned i = 0; !err && i < e->config.reactors; i++)
+		reactor_run(e->reactor[i]);
 	return err;
 }
 

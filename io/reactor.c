@@ -178,47 +178,51 @@ reactor_loop(struct reactor *r)
 	}
 }
 
-struct reactor_start {
-	struct reactor *reactor;
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	bool told;
-	int err;
-};
-
 static void
-reactor_tell(struct reactor_start *s, int err)
+phase_move(struct reactor *r, enum reactor_phase phase)
 {
-	pthread_mutex_lock(&s->lock);
-	s->err = err;
-	s->told = true;
-	pthread_cond_signal(&s->cond);
-	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_lock(&r->phase_lock);
+	r->phase = phase;
+	pthread_cond_broadcast(&r->phase_moved);
+	pthread_mutex_unlock(&r->phase_lock);
+}
+
+/* Wait until the phase is another one; returns it. */
+static enum reactor_phase
+phase_leave(struct reactor *r, enum reactor_phase from)
+{
+	enum reactor_phase now;
+
+	pthread_mutex_lock(&r->phase_lock);
+	while (r->phase == from)
+		pthread_cond_wait(&r->phase_moved, &r->phase_lock);
+	now = r->phase;
+	pthread_mutex_unlock(&r->phase_lock);
+	return now;
 }
 
 static void *
 reactor_main(void *arg)
 {
-	struct reactor_start *s = arg;
-	struct reactor *r = s->reactor;
+	struct reactor *r = arg;
 	const struct engine_config *config = engine_config(r->engine);
-	int err;
 
 	current = r;
 	engine_thread_flushes();
-	err = r->backend->enter(r);
-	if (err < 0) {
-		reactor_tell(s, err);
+	r->enter_error = r->backend->enter(r);
+	phase_move(r, REACTOR_ENTERED);
+	if (r->enter_error)
 		return NULL;
+	if (phase_leave(r, REACTOR_ENTERED) == REACTOR_RUNS) {
+		r->now_ns = clock_ns();
+		r->tick_ns = r->now_ns + NS_PER_S;
+		if (config->reactor_init)
+			r->user = config->reactor_init(r, config->arg);
+		phase_move(r, REACTOR_LOOPS);
+		reactor_loop(r);
+		if (config->reactor_fini)
+			config->reactor_fini(r);
 	}
-	r->now_ns = clock_ns();
-	r->tick_ns = r->now_ns + NS_PER_S;
-	if (config->reactor_init)
-		r->user = config->reactor_init(r, config->arg);
-	reactor_tell(s, 0); /* s is gone now */
-	reactor_loop(r);
-	if (config->reactor_fini)
-		config->reactor_fini(r);
 	r->backend->leave(r);
 	return NULL;
 }
@@ -226,27 +230,22 @@ reactor_main(void *arg)
 int
 reactor_start(struct reactor *r)
 {
-	struct reactor_start s = { .reactor = r };
-	int err;
+	int err = engine_thread(&r->thread, 'r', r->index, reactor_main, r);
 
-	pthread_mutex_init(&s.lock, NULL);
-	pthread_cond_init(&s.cond, NULL);
-	err = engine_thread(&r->thread, 'r', r->index, reactor_main, &s);
 	if (err)
-		goto out;
-	pthread_mutex_lock(&s.lock);
-	while (!s.told)
-		pthread_cond_wait(&s.cond, &s.lock);
-	err = s.err;
-	pthread_mutex_unlock(&s.lock);
-	if (err)
-		pthread_join(r->thread, NULL);
-	else
-		r->started = true;
-out:
-	pthread_cond_destroy(&s.cond);
-	pthread_mutex_destroy(&s.lock);
-	return err;
+		return err;
+	phase_leave(r, REACTOR_NEW);
+	r->started = true;
+	if (r->enter_error)
+		reactor_join(r);
+	return r->enter_error;
+}
+
+void
+reactor_run(struct reactor *r)
+{
+	phase_move(r, REACTOR_RUNS);
+	phase_leave(r, REACTOR_RUNS);
 }
 
 static void
@@ -263,6 +262,10 @@ reactor_stop(struct reactor *r)
 {
 	if (!r->started)
 		return;
+	if (r->phase == REACTOR_ENTERED) { /* another did not start */
+		phase_move(r, REACTOR_QUITS);
+		return;
+	}
 	r->stop.run = reactor_stop_message;
 	reactor_post(r, &r->stop);
 }
@@ -290,6 +293,8 @@ reactor_open(struct reactor **ret, struct engine *e, unsigned index,
 	*r = (struct reactor){ .engine = e,
 			       .index = index,
 			       .backend = backend };
+	pthread_mutex_init(&r->phase_lock, NULL);
+	pthread_cond_init(&r->phase_moved, NULL);
 	r->wake_fd = eventfd(0, EFD_CLOEXEC);
 	err = r->wake_fd < 0 ? -errno : 0;
 	if (!err)
@@ -317,5 +322,7 @@ reactor_close(struct reactor *r)
 	buf_pool_free(r->pool);
 	if (r->wake_fd >= 0)
 		close(r->wake_fd);
+	pthread_cond_destroy(&r->phase_moved);
+	pthread_mutex_destroy(&r->phase_lock);
 	free(r);
 }

@@ -94,6 +94,14 @@ struct backend {
 extern const struct backend backend_uring;
 extern const struct backend backend_threads;
 
+enum reactor_phase {
+	REACTOR_NEW,
+	REACTOR_ENTERED, /* its thread waits */
+	REACTOR_RUNS,    /* it may go on */
+	REACTOR_LOOPS,   /* its init has run */
+	REACTOR_QUITS    /* it shall end, no init was run */
+};
+
 /* The mailbox has a cache line of its own.
  * NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct reactor {
@@ -102,6 +110,11 @@ struct reactor {
 	pthread_t thread;
 	bool started;
 	bool stopping;
+	enum reactor_phase phase; /* under phase_lock, between its thread and
+				     the engine's */
+	pthread_mutex_t phase_lock;
+	pthread_cond_t phase_moved;
+	int enter_error;
 	bool buffers_registered;
 	const struct backend *backend;
 	struct ring *ring;     /* ring.c's */
@@ -196,7 +209,10 @@ ops_fault_sleep_ns(const struct reactor *r)
 void reactor_wake(struct reactor *r); /* write its eventfd; any thread */
 int reactor_open(struct reactor **ret, struct engine *e, unsigned index,
 		 const struct backend *backend, size_t pool_bytes);
-int reactor_start(struct reactor *r); /* returns when its loop runs */
+/* Start its thread, which waits for reactor_run: so that when one reactor of
+ * several cannot start, none has begun to serve. */
+int reactor_start(struct reactor *r);
+void reactor_run(struct reactor *r);  /* returns when its init has run */
 void reactor_stop(struct reactor *r); /* ask; then join */
 void reactor_join(struct reactor *r);
 void reactor_close(struct reactor *r);

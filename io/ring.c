@@ -21,12 +21,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RING_SQ_ENTRIES    1024u
-#define RING_CQ_ENTRIES    16384u
-#define RING_SMALL_GROUP   0
-#define RING_IOVECS_MAX    64u
-#define RING_UNBOUNDED_MAX 4u /* sockets are polled: none is needed */
-#define RING_UNARMED_NS    NS_PER_MS
+#define RING_SQ_ENTRIES  1024u
+#define RING_CQ_ENTRIES  16384u
+#define RING_SMALL_GROUP 0
+#define RING_IOVECS_MAX  64u
+#define RING_UNARMED_NS  NS_PER_MS
 
 #define USER_DATA_WAKE   ((uint64_t)OP_SLOTS)
 #define USER_DATA_CANCEL ((uint64_t)OP_SLOTS + 1)
@@ -426,10 +425,16 @@ ring_enable(const struct io_uring *u)
 	return ret < 0 ? -errno : 0;
 }
 
+/*
+ * io-wq has two classes of threads, one for regular files and one for the
+ * rest, and takes the class from the file, which it has not looked up yet for
+ * an IOSQE_ASYNC operation: so the second is the one that punts run in (tried
+ * on 6.18). Both are bounded. Sockets are polled and need none.
+ */
 static int
 ring_enter(struct reactor *r)
 {
-	unsigned max[2] = { engine_io_workers(r->engine), RING_UNBOUNDED_MAX };
+	unsigned n = engine_io_workers(r->engine), max[2] = { n, n };
 	int ret = ring_enable(&r->ring->uring);
 
 	if (ret < 0)

@@ -11,6 +11,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -136,6 +137,25 @@ no_wakeup_lost(void **state)
 	engine_free(e);
 }
 
+/* Threads of ours leave signals to the main one, and are marked as needed for
+ * memory to be reclaimed, where that is allowed. */
+static void
+thread_is_ours(void)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct data[2];
+	sigset_t blocked;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	assert_true(sigismember(&blocked, SIGTERM));
+	assert_true(sigismember(&blocked, SIGHUP));
+	assert_int_equal(syscall(SYS_capget, &header, data), 0);
+	if (data[0].effective & 1u << CAP_SYS_RESOURCE)
+		assert_int_equal(prctl(PR_GET_IO_FLUSHER, 0, 0, 0, 0), 1);
+}
+
 /* The life of a reactor as its owner sees it. */
 struct life {
 	_Atomic unsigned inits, ticks, finis, workers;
@@ -149,6 +169,7 @@ life_init(struct reactor *r, void *arg)
 
 	assert_true(reactor_is_current(r));
 	assert_true(reactor_index(r) < 2);
+	thread_is_ours();
 	atomic_fetch_add(&l->inits, 1);
 	return l;
 }
@@ -177,6 +198,7 @@ life_worker(void *arg)
 {
 	struct life *l = arg;
 
+	thread_is_ours();
 	/* The last one fails, where one is to. */
 	if (atomic_fetch_add(&l->workers, 1) == 4)
 		return l->worker_error;
@@ -311,6 +333,44 @@ drop_memory_rights(void)
 		_exit(2);
 }
 
+/* Threads run out while the reactors start: an error, and nothing is left. */
+static int
+child_too_few_threads(enum io_backend backend)
+{
+	struct life life = { 0 };
+	struct engine_config config = { .backend = backend,
+					.reactors = 8,
+					.workers = 1,
+					.io_workers = 1,
+					.reactor_init = life_init,
+					.arg = &life };
+	struct rlimit limit = { 5, 5 };
+	struct engine *e = NULL;
+
+	/* Threads count against a user; root's limit is none. */
+	if (setrlimit(RLIMIT_NPROC, &limit) < 0 ||
+	    setresuid(65500, 65500, 65500) < 0)
+		return 2;
+	if (engine_new(&e, &config) != -EAGAIN)
+		return 3;
+	return life.inits == 0 ? 0 : 4;
+}
+
+static void
+too_few_threads(void **state)
+{
+	pid_t pid;
+	int status;
+
+	if (geteuid() != 0)
+		skip();
+	pid = fork();
+	if (pid == 0)
+		_exit(child_too_few_threads(backend_of(state)));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void
 take_page(struct reactor *r, void *arg)
 {
@@ -376,9 +436,13 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		/* first: they fork before threads were seen */
-		cmocka_unit_test(falls_back), cmocka_unit_test(memory_limits),
-		BOTH(posting_storm),          BOTH(no_wakeup_lost),
-		BOTH(start_tick_end),         BOTH(defaults),
+		cmocka_unit_test(falls_back),
+		cmocka_unit_test(memory_limits),
+		BOTH(too_few_threads),
+		BOTH(posting_storm),
+		BOTH(no_wakeup_lost),
+		BOTH(start_tick_end),
+		BOTH(defaults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

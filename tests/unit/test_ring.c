@@ -6,10 +6,12 @@
 
 #include "io/compat.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -381,6 +383,71 @@ files_buffered(void **state)
 	free(in);
 }
 
+/* Threads of this process that io_uring made. */
+static unsigned
+iowq_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while ((d = readdir(dir)) != NULL) {
+		char path[300], comm[16] = "";
+		int fd;
+
+		(void)snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			       d->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (read(fd, comm, sizeof(comm) - 1) > 0 &&
+		    strncmp(comm, "iou-wrk", 7) == 0)
+			n++;
+		close(fd);
+	}
+	closedir(dir);
+	return n;
+}
+
+#define SYNCED 32
+
+/* However many writes block at once, io-wq has no more threads than asked for.
+ * They stay some seconds after the last. */
+static void
+iowq_bounded(void **state)
+{
+	struct engine_config config = { .backend = IO_BACKEND_URING,
+					.reactors = 1,
+					.workers = 1,
+					.io_workers = 2 };
+	static uint8_t data[65536];
+	struct task t[SYNCED];
+	struct engine *e;
+	struct reactor *r;
+	unsigned n;
+
+	assert_int_equal(engine_new(&e, &config), 0);
+	r = engine_reactor(e, 0);
+	for (unsigned i = 0; i < SYNCED; i++) {
+		t[i] = (struct task){ .kind = OP_WRITE,
+				      .fd = temp_file(0),
+				      .buf = data,
+				      .len = sizeof(data),
+				      .flags = RWF_DSYNC,
+				      .async = true };
+		task_start(r, &t[i]);
+	}
+	for (unsigned i = 0; i < SYNCED; i++) {
+		assert_int_equal(task_wait(&t[i]), sizeof(data));
+		close(t[i].fd);
+	}
+	n = iowq_threads();
+	assert_in_range(n, 1, 2);
+	assert_int_equal(atomic_load(&reactor_counters(r)->punts), SYNCED);
+	engine_free(e);
+}
+
 struct take {
 	struct buf buf;
 	uint32_t bytes;
@@ -545,7 +612,7 @@ main(void)
 		BOTH(cancel_sockets), BOTH(cancel_send),
 		BOTH(accept_one),     BOTH(files_buffered),
 		BOTH(files_direct),   BOTH(many_files),
-		BOTH(many_sockets),
+		BOTH(many_sockets),   cmocka_unit_test(iowq_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
