@@ -17,6 +17,7 @@
 
 #define VERF_XATTR "trusted.nvnfsd.create"
 #define NSEC_BITS  29
+#define SEC_NONE   8 /* past the three bits */
 #define NSEC_MASK  ((1u << NSEC_BITS) - 1)
 
 static struct timespec
@@ -46,6 +47,21 @@ times_hold(const struct statx *st, const uint8_t verf[NFS3_CREATEVERFSIZE])
 	return half_same(&a, &st->stx_atime) && half_same(&m, &st->stx_mtime);
 }
 
+static int
+attribute_keep(int fd, const uint8_t verf[NFS3_CREATEVERFSIZE])
+{
+	/* Times that no verifier makes: what rounding left may be another's. */
+	const struct timespec none[2] = { { .tv_sec = SEC_NONE },
+					  { .tv_sec = SEC_NONE } };
+
+	if (futimens(fd, none) < 0)
+		return -errno;
+	if (fsetxattr(fd, VERF_XATTR, verf, NFS3_CREATEVERFSIZE, 0) == 0)
+		return 0;
+	/* Without the right to trusted attributes there are none for us. */
+	return errno == EPERM ? -EOPNOTSUPP : -errno;
+}
+
 int
 exclusive_keep(int fd, const uint8_t verf[NFS3_CREATEVERFSIZE])
 {
@@ -57,10 +73,20 @@ exclusive_keep(int fd, const uint8_t verf[NFS3_CREATEVERFSIZE])
 		return -errno;
 	if (!nfs3_statx(fd, &st) && times_hold(&st, verf))
 		return 0;
-	if (fsetxattr(fd, VERF_XATTR, verf, NFS3_CREATEVERFSIZE, 0) == 0)
-		return 0;
-	/* Without the right to trusted attributes there are none for us. */
-	return errno == EPERM ? -EOPNOTSUPP : -errno;
+	return attribute_keep(fd, verf);
+}
+
+void
+exclusive_end(int fd, const struct statx *st)
+{
+	char path[NAME_FD_PATH_BYTES];
+
+	/* Times that were not rounded have kept it: no attribute. */
+	if (!S_ISREG(st->stx_mode) || st->stx_atime.tv_nsec != 0 ||
+	    st->stx_mtime.tv_nsec != 0)
+		return;
+	name_fd_path(path, fd);
+	(void)removexattr(path, VERF_XATTR); /* mostly there is none */
 }
 
 bool

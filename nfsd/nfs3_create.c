@@ -87,7 +87,7 @@ creation_dress(struct creation *cr)
 	const struct identity *id = &cr->change.dir.id;
 	int error;
 
-	if (cr->fd < 0)
+	if (cr->fd < 0 || !sattr_dresses(cr->attr))
 		return 0;
 	identity_assume(id);
 	error = sattr_apply_new(id, cr->fd, cr->attr);

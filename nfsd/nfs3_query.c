@@ -139,6 +139,15 @@ nfs3_fsstat(struct request *rq)
 	return status;
 }
 
+/* Where a WRITE is best begun and ended. */
+static uint32_t
+transfer_multiple(const struct object *o)
+{
+	const struct volume_facts *facts = volume_facts(o->access.volume);
+
+	return facts->cut_bytes != 0 ? facts->cut_bytes : facts->block_bytes;
+}
+
 enum nfsstat3
 nfs3_fsinfo(struct request *rq)
 {
@@ -146,15 +155,13 @@ nfs3_fsinfo(struct request *rq)
 	struct fslimits limits;
 	enum nfsstat3 status;
 	struct object o;
-	uint32_t cut;
 
 	status = query_open(&o, rq, &rq->args.fh.fh, &res->attr);
 	if (status == NFS3_OK) {
-		cut = volume_facts(o.access.volume)->cut_bytes;
 		fslimits_get(&o, &limits);
 		res->rtmax = res->wtmax = IO_TRANSFER_BYTES_MAX;
 		res->rtpref = res->wtpref = TRANSFER_PREFERRED_BYTES;
-		res->rtmult = res->wtmult = cut;
+		res->rtmult = res->wtmult = transfer_multiple(&o);
 		res->dtpref = READDIR_PREFERRED_BYTES;
 		res->maxfilesize = limits.file_bytes_max;
 		res->time_delta.seconds = limits.time_grain_ns / 1000000000u;

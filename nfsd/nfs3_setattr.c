@@ -112,6 +112,8 @@ setattr_locked(struct object *o, struct held *h, const struct sattr3 *a,
 		error = size_set(o, h->file, a->size);
 	if (!error)
 		error = sattr_apply(o, a);
+	if (!error && a->set_mtime != DONT_CHANGE)
+		exclusive_end(o->fd, &o->st);
 	return nfs3_status(error);
 }
 

@@ -81,12 +81,13 @@ int sattr_check(const struct sattr3 *a);
  * 0, -EPERM or -EACCES. */
 int sattr_permitted(struct object *o, const struct sattr3 *a);
 /* Owner, mode and times, in this order, as the caller and (what Linux asks more
- * for than RFC 1813) as the server. fd may be O_PATH, st its present state. 0
- * or -errno. Not under identity_assume. */
+ * for than RFC 1813) as the server. 0 or -errno. Not under identity_assume. */
 int sattr_apply(const struct object *o, const struct sattr3 *a);
-/* The same for an inode that the caller has just made. As the caller: under
- * identity_assume. */
+/* The same for an inode that the caller has just made; fd may be O_PATH. As the
+ * caller: under identity_assume. */
 int sattr_apply_new(const struct identity *id, int fd, const struct sattr3 *a);
+/* Is there anything in it that the call which makes an inode does not take? */
+bool sattr_dresses(const struct sattr3 *a);
 int sattr_chmod(int fd, unsigned mode);
 
 /* nfs3_setattr.c
@@ -103,6 +104,9 @@ enum nfsstat3 setattr_object(struct object *o, const struct sattr3 *a,
 /* Keep all of verf in the new file (a writable descriptor), as the server. 0 or
  * -errno (-EOPNOTSUPP: nowhere to keep it). */
 int exclusive_keep(int fd, const uint8_t verf[NFS3_CREATEVERFSIZE]);
+/* SETATTR has set the times of this file, which were st's: the verifier is no
+ * more. fd may be O_PATH. As the server. */
+void exclusive_end(int fd, const struct statx *st);
 /* Was this file (fd may be O_PATH) made with verf? */
 bool exclusive_same(int fd, const struct statx *st,
 		    const uint8_t verf[NFS3_CREATEVERFSIZE]);

@@ -195,6 +195,13 @@ sattr_apply(const struct object *o, const struct sattr3 *a)
 	return error;
 }
 
+bool
+sattr_dresses(const struct sattr3 *a)
+{
+	return sets_uid(a) || sets_gid(a) || sets_times(a) ||
+	       (a->set_mode && a->mode & (S_ISUID | S_ISGID));
+}
+
 /*
  * The kernel made it with mode, owner and group as the directory's setgid bit
  * and default ACL have it. Others than root cannot give it away, and clients
