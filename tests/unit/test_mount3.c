@@ -175,6 +175,16 @@ mnt(const char *path, const char *dir)
 }
 
 static char tree[64];
+static int first_free_fd; /* each test must leave it free */
+
+static int
+free_fd(void)
+{
+	int fd = open("/", O_PATH | O_CLOEXEC);
+
+	close(fd);
+	return fd;
+}
 
 /* /export is tree/export: a directory, a file and symlinks. */
 static int
@@ -201,6 +211,7 @@ make_world(void **state)
 	world.exports = 1;
 	world.root_fd = open("export", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	log_set_level(LOG_ERR_);
+	first_free_fd = free_fd();
 	return mount_list_new(&world.mounts, -1);
 }
 
@@ -209,6 +220,7 @@ end_world(void **state)
 {
 	char command[80];
 
+	assert_int_equal(free_fd(), first_free_fd);
 	mount_list_free(world.mounts);
 	close(world.root_fd);
 	(void)snprintf(command, sizeof(command), "rm -r %s", tree);

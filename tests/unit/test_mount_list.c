@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -223,6 +224,45 @@ test_unwritable(void **state)
 	close(fd);
 }
 
+/* Where rmtab cannot be replaced, nothing half-made is left beside it. */
+static void
+test_not_replaced(void **state)
+{
+	assert_int_equal(mkdirat(state_fd, "rmtab", 0700), 0);
+	mount_list_add(list, "h", "/a");
+	assert_int_equal(faccessat(state_fd, "rmtab.new", F_OK, 0), -1);
+	assert_int_equal(errno, ENOENT);
+	restart(state_fd);
+	assert_string_equal(dump(), "");
+	assert_int_equal(unlinkat(state_fd, "rmtab", AT_REMOVEDIR), 0);
+}
+
+/* The longest host and path are kept, a byte more is no line of ours. */
+static void
+test_longest(void **state)
+{
+	char host[MNT3_NAMLEN + 2], path[MNT3_PATHLEN + 2];
+
+	memset(host, 0xff, sizeof(host));
+	memset(path, 'p', sizeof(path));
+	path[0] = '/';
+	host[MNT3_NAMLEN] = path[MNT3_PATHLEN] = '\0';
+	mount_list_add(list, host, path);
+	restart(state_fd);
+	assert_int_equal(mount_list_count(list), 1);
+	mount_list_remove(list, host, path);
+	assert_int_equal(mount_list_count(list), 0);
+	host[MNT3_NAMLEN] = 'h';
+	host[MNT3_NAMLEN + 1] = '\0';
+	mount_list_add(list, host, path);
+	mount_list_add(list, "h", path);
+	path[MNT3_PATHLEN] = 'p';
+	path[MNT3_PATHLEN + 1] = '\0';
+	mount_list_add(list, "h", path);
+	restart(state_fd);
+	assert_int_equal(mount_list_count(list), 1);
+}
+
 static void *
 storm(void *arg)
 {
@@ -271,6 +311,8 @@ main(void)
 		LIST_TEST(test_strange_file),
 		LIST_TEST(test_limit),
 		LIST_TEST(test_unwritable),
+		LIST_TEST(test_not_replaced),
+		LIST_TEST(test_longest),
 		LIST_TEST(test_threads),
 	};
 
