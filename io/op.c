@@ -236,9 +236,9 @@ ops_run(struct reactor *r)
 
 	r->ops.finished = (struct op_list){ 0 };
 	while ((op = op_list_pop(&list)) != NULL) {
-		if (op_fault_finish(r, op))
-			continue;
 		if (op->slot != OP_SLOT_NONE && r->backend->again(r, op))
+			continue;
+		if (op_fault_finish(r, op))
 			continue;
 		op_end(r, op);
 	}

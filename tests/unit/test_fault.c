@@ -23,6 +23,8 @@ struct fixture {
 static struct fixture uring = { .backend = IO_BACKEND_URING };
 static struct fixture plain = { .backend = IO_BACKEND_THREADS };
 
+static char abcd[] = "abcd", aaaa[] = "aaaa", bb[] = "bb", cc[] = "c";
+
 static struct fixture *
 begin(void **state, const char *spec)
 {
@@ -125,7 +127,7 @@ write_fails(void **state)
 {
 	struct fixture *f = begin(state, "write:2:ENOSPC:2");
 	int fd = temp_file();
-	struct task t = { .kind = OP_WRITE, .fd = fd, .buf = "abcd", .len = 1 };
+	struct task t = { .kind = OP_WRITE, .fd = fd, .buf = abcd, .len = 1 };
 	static const int want[] = { 1, -ENOSPC, -ENOSPC, 1 };
 	char in[4] = "....";
 
@@ -147,7 +149,7 @@ would_block(void **state)
 	int fd = temp_file();
 	uint64_t before = atomic_load(&reactor_counters(f->r)->punts);
 	char in[4] = "....";
-	struct task w = { .kind = OP_WRITE, .fd = fd, .buf = "abcd", .len = 4 };
+	struct task w = { .kind = OP_WRITE, .fd = fd, .buf = abcd, .len = 4 };
 	struct task r = { .kind = OP_READ, .fd = fd, .buf = in, .len = 4 };
 
 	assert_int_equal(task_run(f->r, &w), 4);
@@ -205,7 +207,7 @@ sockets_fail(void **state)
 {
 	struct fixture *f = begin(state, "accept:1:EMFILE;recv:1:ECONNRESET;"
 					 "recv_small:1:EIO;sendmsg:2:EPIPE:*");
-	struct iovec iov = { "x", 1 };
+	struct iovec iov = { abcd, 1 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	char in;
 	int s[2];
@@ -235,11 +237,12 @@ sockets_fail(void **state)
 static void
 take_their_time(void **state)
 {
-	struct fixture *f = begin(state, "write:1:delay=1000;write:3:late=1000");
+	struct fixture *f =
+		begin(state, "write:1:delay=1000;write:3:late=1000");
 	int fd = temp_file();
-	struct task a = { .kind = OP_WRITE, .fd = fd, .buf = "aaaa", .len = 4 };
-	struct task b = { .kind = OP_WRITE, .fd = fd, .buf = "bb", .len = 2 };
-	struct task c = { .kind = OP_WRITE, .fd = fd, .buf = "c", .len = 1 };
+	struct task a = { .kind = OP_WRITE, .fd = fd, .buf = aaaa, .len = 4 };
+	struct task b = { .kind = OP_WRITE, .fd = fd, .buf = bb, .len = 2 };
+	struct task c = { .kind = OP_WRITE, .fd = fd, .buf = cc, .len = 1 };
 	char in[4] = "....";
 
 	task_start(f->r, &a);
