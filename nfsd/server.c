@@ -315,6 +315,7 @@ server_free(struct server *s)
 		drc_free(s->drc);
 	if (s->mounts != NULL)
 		mount_list_free(s->mounts);
+	identity_forget_groups();
 	state_close(s->state);
 	conf_fini(&s->conf);
 	pthread_mutex_destroy(&s->lock);
@@ -382,18 +383,6 @@ server_start(struct server **ret, struct conf *conf,
  * ------------------------------------------------------------------------------
  */
 
-/* Calls in service keep their table; its last reference must be ours, since
- * letting go of it blocks and a reactor must not. */
-static void
-retire(struct export_table *old)
-{
-	const struct timespec pause = { .tv_nsec = 2000000 };
-
-	while (export_table_refs(old) > 1)
-		nanosleep(&pause, NULL);
-	export_table_put(old);
-}
-
 /* What needs a restart, said once a reload. */
 static void
 log_fixed(const struct conf *is, const struct conf *wants)
@@ -433,7 +422,8 @@ server_reload(struct server *s, struct conf *conf,
 	s->exports = fresh;
 	pthread_mutex_unlock(&s->lock);
 	take_conf(s, conf);
-	retire(old);
+	export_table_put(old);
+	identity_forget_groups();
 	log_exports(fresh);
 	return 0;
 }
