@@ -20,8 +20,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define IO_SMALL_BYTES	     4096u /* a provided buffer for first bytes */
-#define IO_HANDLE_BYTES_MAX  36u   /* kernel file handle inside ours */
+#define IO_SMALL_BYTES        4096u      /* a provided buffer for first bytes */
+#define IO_HANDLE_BYTES_MAX   36u        /* kernel file handle inside ours */
 #define IO_TRANSFER_BYTES_MAX (4u << 20) /* largest READ or WRITE payload */
 
 struct reactor;
@@ -47,14 +47,14 @@ enum op_kind {
 #ifndef container_of
 /* NOLINTNEXTLINE(readability-identifier-naming): its name everywhere */
 #define container_of(ptr, type, member)                                        \
-	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #endif
 
 /*
  * One operation in flight, embedded in whatever owns it and reachable through
- * container_of. Zero it once, set done, then pass it to an op_ function. It must not be
- * touched or freed before done() ran; every started operation gets exactly one
- * done(). res is the system call's result or -errno.
+ * container_of. Zero it once, set done, then pass it to an op_ function. It
+ * must not be touched or freed before done() ran; every started operation gets
+ * exactly one done(). res is the system call's result or -errno.
  */
 struct op {
 	void (*done)(struct op *op, int res);
@@ -97,7 +97,8 @@ void op_sendmsg(struct reactor *r, struct op *op, int fd,
  * kernel takes it; -EAGAIN is counted as a punt and retried on io-wq inside
  * ring.c, so the caller never sees it. async sends it to io-wq at once (and
  * counts it as a punt): for what is known to block, as an extending direct
- * write. May be short.
+ * write. May be short. fd must not be O_NONBLOCK: io-wq would not wait either,
+ * and -EAGAIN came back.
  */
 void op_read(struct reactor *r, struct op *op, int fd, void *buf, uint32_t len,
 	     uint64_t offset, int rwf);
@@ -115,7 +116,7 @@ struct message {
 };
 
 struct reactor_counters {
-	_Atomic uint64_t punts;	      /* went to io-wq or a worker */
+	_Atomic uint64_t punts;       /* went to io-wq or a worker */
 	_Atomic uint64_t sqe_waits;   /* submission queue was full */
 	_Atomic uint64_t small_waits; /* no small buffer left */
 	_Atomic uint64_t buf_waits;   /* no pool buffer left */
@@ -137,11 +138,11 @@ uint64_t reactor_now_ns(const struct reactor *r);
 
 struct engine_config {
 	enum io_backend backend; /* falls back to THREADS when refused */
-	unsigned reactors;	 /* 0: one a core */
-	unsigned workers;	 /* threads of the metadata pool, 0: default */
-	unsigned io_workers;	 /* threads of the data pool, 0: default */
-	size_t buffer_bytes;	 /* of all reactors together, 0: default */
-	unsigned files_max;	 /* open files, 0: default */
+	unsigned reactors;       /* 0: one a core */
+	unsigned workers;        /* threads of the metadata pool, 0: default */
+	unsigned io_workers;     /* threads of the data pool, 0: default */
+	size_t buffer_bytes;     /* of all reactors together, 0: default */
+	unsigned files_max;      /* open files, 0: default */
 	/* Called on each reactor's thread: before its loop (returns the
 	 * pointer for reactor_user), each second, and after its loop. */
 	void *(*reactor_init)(struct reactor *r, void *arg);
@@ -157,7 +158,7 @@ struct engine_config {
 
 struct engine_facts {
 	enum io_backend backend;
-	int backend_error;	 /* why io_uring was refused, 0 if it was not */
+	int backend_error;       /* why io_uring was refused, 0 if it was not */
 	bool buffers_registered; /* else memory limits refused it */
 	bool nowait_writes;
 	unsigned reactors;
@@ -261,28 +262,28 @@ struct io_policy {
 };
 
 struct volume_facts {
-	uint64_t fs_type;	    /* statfs f_type */
-	uint32_t block_bytes;	    /* file system block */
-	uint32_t cut_bytes;	    /* A: where a WRITE may be cut */
+	uint64_t fs_type;     /* statfs f_type */
+	uint32_t block_bytes; /* file system block */
+	uint32_t cut_bytes;   /* A: where a WRITE may be cut */
 	uint32_t dio_mem_align;
-	uint32_t dio_offset_align;  /* 0: no direct I/O */
-	uint32_t logical_bytes;	    /* of the device */
+	uint32_t dio_offset_align; /* 0: no direct I/O */
+	uint32_t logical_bytes;    /* of the device */
 	uint32_t physical_bytes;
-	uint32_t piece_bytes_max;   /* of a direct piece */
-	uint32_t piece_boundary;    /* 0, or cut pieces at its multiples */
-	bool dontcache;		    /* RWF_DONTCACHE works */
-	bool nowait_buffered;	    /* buffered writes do not punt */
-	bool log_covers;	    /* one log force covers earlier changes */
+	uint32_t piece_bytes_max; /* of a direct piece */
+	uint32_t piece_boundary;  /* 0, or cut pieces at its multiples */
+	bool dontcache;           /* RWF_DONTCACHE works */
+	bool nowait_buffered;     /* buffered writes do not punt */
+	bool log_covers;          /* one log force covers earlier changes */
 	bool write_cache;
-	char device[64];	    /* leaf device's name, or "" */
+	char device[64]; /* leaf device's name, or "" */
 };
 
 enum split_reason {
-	SPLIT_YES,	    /* cut into pieces, middle direct */
-	SPLIT_ALIGNED,	    /* direct as a whole, nothing to cut off */
-	SPLIT_SMALL,	    /* middle below direct_min */
-	SPLIT_NO_DIRECT,    /* the file has no direct I/O */
-	SPLIT_MODE,	    /* the export's mode says so */
+	SPLIT_YES,       /* cut into pieces, middle direct */
+	SPLIT_ALIGNED,   /* direct as a whole, nothing to cut off */
+	SPLIT_SMALL,     /* middle below direct_min */
+	SPLIT_NO_DIRECT, /* the file has no direct I/O */
+	SPLIT_MODE,      /* the export's mode says so */
 	SPLIT_REASONS
 };
 const char *split_reason_name(enum split_reason r);
@@ -292,13 +293,13 @@ struct volume_counters {
 	_Atomic uint64_t writes[SPLIT_REASONS];
 	_Atomic uint64_t direct_bytes, edge_bytes, buffered_bytes;
 	_Atomic uint64_t read_direct_bytes, read_buffered_bytes;
-	_Atomic uint64_t fallbacks;	/* direct refused, done buffered */
-	_Atomic uint64_t syncs;		/* fsync calls */
+	_Atomic uint64_t fallbacks;     /* direct refused, done buffered */
+	_Atomic uint64_t syncs;         /* fsync calls */
 	_Atomic uint64_t sync_requests; /* WRITEs and COMMITs they served */
 	_Atomic uint64_t meta_syncs, meta_sync_requests;
-	_Atomic uint64_t flushes;	/* sync_file_range calls */
+	_Atomic uint64_t flushes; /* sync_file_range calls */
 	_Atomic uint64_t pages_dropped;
-	_Atomic uint64_t edge_spans;	/* waiting now */
+	_Atomic uint64_t edge_spans; /* waiting now */
 	_Atomic uint64_t range_waits;
 	_Atomic uint64_t verifier_changes;
 };
@@ -461,14 +462,14 @@ struct io_write {
 	struct file *file;
 	const uint8_t *data;
 	uint64_t offset;
-	uint32_t bytes;	       /* > 0 */
+	uint32_t bytes;        /* > 0 */
 	enum io_stable stable; /* as asked, stable_floor is applied inside */
 	void (*done)(struct io_write *w);
 
-	int error;		  /* 0 or -errno; 0 means written > 0 */
-	uint32_t written;	  /* contiguous from offset */
+	int error;                /* 0 or -errno; 0 means written > 0 */
+	uint32_t written;         /* contiguous from offset */
 	enum io_stable committed; /* what is really so */
-	uint64_t verifier;	  /* sampled before the first piece */
+	uint64_t verifier;        /* sampled before the first piece */
 
 	/* private */
 	struct range_lock lock;
@@ -510,7 +511,7 @@ struct io_read {
 	struct buf_waiter waiter;
 	struct message msg;
 	uint64_t aligned; /* where the I/O starts */
-	uint32_t need;	  /* bytes of I/O from there */
+	uint32_t need;    /* bytes of I/O from there */
 	uint32_t have;
 	uint32_t want; /* bytes of the caller's that can exist */
 	int rwf;
