@@ -88,7 +88,9 @@ void op_recv(struct reactor *r, struct op *op, int fd, void *buf, uint32_t len,
  * when bytes arrive, so that an idle connection holds none. */
 void op_recv_small(struct reactor *r, struct op *op, int fd);
 void small_give(struct reactor *r, void *small);
-/* Send; msg and what it points at stay valid until done. May be short. */
+/* Send; msg and what it points at stay valid until done. May be short. One send
+ * of a socket at a time: a second would get between the parts of the first
+ * where the socket's buffer fills. The same holds for receives. */
 void op_sendmsg(struct reactor *r, struct op *op, int fd,
 		const struct msghdr *msg);
 /*
