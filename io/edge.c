@@ -57,19 +57,25 @@ grow_one(struct edge_span **p, unsigned room)
 
 /* All three arrays hold room spans, or (after a failure) more. */
 static bool
-has_room(struct edge_table *t)
+grow_to(struct edge_table *t, unsigned spans)
 {
-	unsigned room = t->room == 0 ? EDGE_ROOM_FIRST : 2 * t->room;
+	unsigned room = t->room == 0 ? EDGE_ROOM_FIRST : t->room;
 
-	if (t->spans < t->room)
+	while (room < spans)
+		room *= 2;
+	if (room == t->room)
 		return true;
-	if (t->room >= EDGE_SPANS_HARD)
-		return false;
 	if (grow_one(&t->span, room) != 0 || grow_one(&t->spare, room) != 0 ||
 	    grow_one(&t->out, room) != 0)
 		return false;
 	t->room = room;
 	return true;
+}
+
+static bool
+has_room(struct edge_table *t)
+{
+	return t->spans < EDGE_SPANS_HARD && grow_to(t, t->spans + 1);
 }
 
 /* The first span that ends at or after offset. */
@@ -143,7 +149,8 @@ put_out(struct edge_table *t, uint64_t start, uint64_t end)
 	t->out[t->outs++] = (struct edge_span){ .start = start, .end = end };
 }
 
-/* Keep [start, end) of a taken span in the table that is being made. */
+/* Keep [start, end) of a taken span in the table that is being made. Where
+ * memory for both ends of each was refused, let this one go. */
 static void
 keep(struct edge_table *t, unsigned *spans, uint64_t start, uint64_t end,
      const struct edge_span *of)
@@ -152,7 +159,7 @@ keep(struct edge_table *t, unsigned *spans, uint64_t start, uint64_t end,
 
 	if (start >= end)
 		return;
-	if (*spans == t->room) { /* two ends of each: let this one go */
+	if (*spans == t->room) {
 		put_out(t, round_down(start, t->page), round_up(end, t->page));
 		return;
 	}
@@ -208,10 +215,14 @@ age_limit(const struct edge_table *t)
 static void
 take(struct edge_table *t, uint64_t limit)
 {
-	struct edge_span *was = t->span;
+	struct edge_span *was;
 	unsigned n = t->spans, spans = 0;
 
 	assert(t->outs == 0);
+	if (n == 0)
+		return;
+	(void)grow_to(t, 2 * n);
+	was = t->span;
 	t->pages = 0;
 	for (unsigned i = 0; i < n; i++) {
 		const struct edge_span *s = &was[i];

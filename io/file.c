@@ -23,8 +23,7 @@
 #define BUCKETS_MIN   256u
 #define END_NS_MAX    (60 * NS_PER_S) /* then a reference was lost */
 
-/* tables
- * ----------------------------------------------------------------------- */
+/* tables ------------------------------------------------------------------- */
 
 static uint64_t
 hash_bytes(uint64_t h, const void *bytes, size_t n)
@@ -81,8 +80,7 @@ cache_find_inode(struct file_cache *c, dev_t dev, uint64_t ino)
 	return NULL;
 }
 
-/* references; the cache's mutex is held
- * ------------------------------------------ */
+/* references; the cache's mutex is held ------------------------------------ */
 
 static void
 use(struct file *f)
@@ -191,8 +189,7 @@ file_put(struct file *f)
 		work_submit(c->engine, WORK_DATA, &c->expire);
 }
 
-/* opening
- * -------------------------------------------------------------------------- */
+/* opening ------------------------------------------------------------------ */
 
 /* Join f to the inode that other files of it share, or to fresh. */
 static void
@@ -391,9 +388,7 @@ file_open(struct engine *e, const struct file_key *key, struct file **ret)
 	return r;
 }
 
-/* closing
- * -----------------------------------------------------------------------------
- */
+/* closing ------------------------------------------------------------------ */
 
 /*
  * f was taken by take_idle: sync it, then close it unless somebody has found it
@@ -546,8 +541,7 @@ file_close_all(struct engine *e, struct volume *v, uint64_t deadline_ns)
 	return close_all(engine_files(e), v, deadline_ns);
 }
 
-/* what callers ask
- * ------------------------------------------------------------------------ */
+/* what callers ask --------------------------------------------------------- */
 
 int
 file_fd(const struct file *f)
@@ -585,9 +579,7 @@ file_count(const struct engine *e)
 	return n;
 }
 
-/* life
- * ----------------------------------------------------------------------------------------
- */
+/* life --------------------------------------------------------------------- */
 
 static unsigned
 default_files(void)

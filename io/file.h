@@ -57,7 +57,7 @@ count_add(_Atomic uint64_t *c, uint64_t n)
 	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
 }
 
-/* device.c: what sysfs says of the device under a file system ------------- */
+/* device.c: what sysfs says of the device under a file system -------------- */
 
 struct device_facts {
 	char name[64]; /* the leaf's: "nvme0n1", without its partition */
@@ -102,13 +102,12 @@ bool range_enter(struct range_list *list, struct range_lock *l);
 /* l leaves; returns those that this lets in, linked by wake. */
 struct range_lock *range_leave(struct range_list *list, struct range_lock *l);
 
-/* edge.c: half-written pages ------------------------------------------------
- */
+/* edge.c: half-written pages ----------------------------------------------- */
 
 struct edge_span {
 	uint64_t start, end; /* bytes written buffered */
-	uint64_t age;        /* of its newest byte: smaller is older */
-	bool fresh;          /* grew since its full pages were taken */
+	uint64_t age : 63;   /* of its newest byte: smaller is older */
+	uint64_t fresh : 1;  /* grew since its full pages were taken */
 };
 
 /*
@@ -126,8 +125,9 @@ struct edge_table {
 	uint64_t age;
 };
 
-#define EDGE_SPANS_SOFT 512u  /* then a flush, and old halves go */
-#define EDGE_SPANS_HARD 4096u /* then nothing more is remembered */
+/* A straggler among interleaved writers leaves two half pages a WRITE. */
+#define EDGE_SPANS_SOFT 4096u  /* then a flush, and old halves go */
+#define EDGE_SPANS_HARD 16384u /* then nothing more is remembered */
 
 void edge_init(struct edge_table *t, uint64_t page);
 void edge_fini(struct edge_table *t);
@@ -144,8 +144,7 @@ void edge_put_out(struct edge_table *t);
 /* Nothing counts as written any more. */
 void edge_forget(struct edge_table *t);
 
-/* volume.c -------------------------------------------------------------------
- */
+/* volume.c ----------------------------------------------------------------- */
 
 struct file_facts {
 	uint32_t cut;        /* 0: no direct I/O */
@@ -164,8 +163,7 @@ unsigned *volume_files(struct volume *v);
  * unique and not 0), also where several of its files share the inode. */
 void volume_fail(struct volume *v, uint64_t failure);
 
-/* file.c ----------------------------------------------------------------------
- */
+/* file.c ------------------------------------------------------------------- */
 
 struct sync_job {
 	struct work work;
@@ -261,8 +259,7 @@ int file_cache_new(struct file_cache **ret, struct engine *e,
 void file_cache_free(struct file_cache *c);
 void file_get(struct file *f);
 
-/* open.c ----------------------------------------------------------------------
- */
+/* open.c ------------------------------------------------------------------- */
 
 /* Blocks. Fills the descriptors and facts of f; *st is the inode's. 0 or
  * -errno as file_open; file_close_fds afterwards in either case. */
@@ -271,8 +268,7 @@ void file_close_fds(struct file *f);
 /* Has the inode a link left (or can that not be told)? */
 bool file_has_name(const struct file *f);
 
-/* inode.c ---------------------------------------------------------------------
- */
+/* inode.c ------------------------------------------------------------------ */
 
 struct inode *inode_new(struct file *first, const struct stat *st);
 void inode_free(struct inode *i); /* NULL is fine */
@@ -281,8 +277,7 @@ void inode_free(struct inode *i); /* NULL is fine */
 bool inode_lock(struct inode *i, struct range_lock *l);
 void inode_unlock(struct inode *i, struct range_lock *l);
 
-/* sync.c
- * ------------------------------------------------------------------------ */
+/* sync.c ------------------------------------------------------------------- */
 
 /* A piece written buffered through f has landed: remember its pages. */
 void sync_note_edge(struct file *f, uint64_t start, uint64_t end);

@@ -44,7 +44,7 @@ inode_free(struct inode *i)
 	free(i);
 }
 
-/* ranges ------------------------------------------------------------------ */
+/* ranges ------------------------------------------------------------------- */
 
 static void
 lock_ready(struct message *m)
@@ -122,8 +122,7 @@ file_thaw(struct file *f)
 	pthread_mutex_unlock(&i->mutex);
 }
 
-/* brackets ------------------------------------------------------------------
- */
+/* brackets ----------------------------------------------------------------- */
 
 void
 file_begin(struct file *f, struct file_bracket *b)

@@ -29,8 +29,7 @@ counters(const struct io_read *r)
 	return volume_counters(r->file->volume);
 }
 
-/* end -------------------------------------------------------------------------
- */
+/* end ---------------------------------------------------------------------- */
 
 /* got bytes are there; what does that say about the end of the file? */
 static void
@@ -85,9 +84,7 @@ read_refuse(struct io_read *r, int error, bool eof)
 	reactor_post(r->reactor, &r->msg);
 }
 
-/* I/O
- * ---------------------------------------------------------------------------
- */
+/* I/O ---------------------------------------------------------------------- */
 
 /* The range part of a direct READ is the stronger one: nothing to lock anew. */
 static void
@@ -185,9 +182,7 @@ read_buf_ready(struct buf_waiter *b)
 	read_lock(container_of(b, struct io_read, waiter));
 }
 
-/* start
- * ------------------------------------------------------------------------------
- */
+/* start -------------------------------------------------------------------- */
 
 static bool
 goes_direct(const struct io_read *r, uint64_t size)
@@ -269,9 +264,7 @@ io_read_start(struct io_read *r)
 	take_buffer(r);
 }
 
-/* COMMIT
- * ----------------------------------------------------------------------------------
- */
+/* COMMIT ------------------------------------------------------------------- */
 
 static void
 commit_synced(struct sync_waiter *s)

@@ -35,8 +35,7 @@ struct turn {
 	int error;
 };
 
-/* accounts of waiting pages --------------------------------------------------
- */
+/* accounts of waiting pages ------------------------------------------------ */
 
 struct edge_level {
 	unsigned spans;
@@ -82,8 +81,7 @@ flush_due(const struct inode *i)
 	       i->edges.pages > FLUSH_PAGES || over_share(i);
 }
 
-/* starting
- * ----------------------------------------------------------------------- */
+/* starting ----------------------------------------------------------------- */
 
 static void job_run(struct work *w);
 
@@ -190,9 +188,7 @@ sync_note_dirty(struct file *f)
 	pthread_mutex_unlock(&i->mutex);
 }
 
-/* ledger
- * -----------------------------------------------------------------------------
- */
+/* ledger ------------------------------------------------------------------- */
 
 uint64_t
 sync_error_seq(struct file *f)
@@ -245,9 +241,7 @@ ledger_fail(struct file *f, const char *what, int error)
 	engine_error(f->cache->engine, f->volume, what, error);
 }
 
-/* a turn
- * -------------------------------------------------------------------------------
- */
+/* a turn ------------------------------------------------------------------- */
 
 static void
 turn_begin(struct turn *t, bool all)

@@ -36,8 +36,7 @@ write_end(const struct io_write *w)
 	return w->offset + w->bytes;
 }
 
-/* end -----------------------------------------------------------------------
- */
+/* end ---------------------------------------------------------------------- */
 
 static void
 write_finish(struct io_write *w)
@@ -112,8 +111,7 @@ write_landed(struct io_write *w)
 		write_finish(w);
 }
 
-/* pieces ----------------------------------------------------------------------
- */
+/* pieces ------------------------------------------------------------------- */
 
 static void
 piece_end(struct io_piece *p, int error)
@@ -260,8 +258,7 @@ piece_start(struct io_write *w, struct io_piece *p, uint64_t offset,
 	piece_go(p);
 }
 
-/* issuing
- * ------------------------------------------------------------------------- */
+/* issuing ------------------------------------------------------------------ */
 
 /* How much of the middle the next chunk takes: what the device takes at once,
  * cut where the device likes it. */
@@ -366,9 +363,7 @@ write_lock_ready(struct range_lock *l)
 	write_begin(container_of(l, struct io_write, lock));
 }
 
-/* start
- * ---------------------------------------------------------------------------
- */
+/* start -------------------------------------------------------------------- */
 
 static void
 choose(struct io_write *w)

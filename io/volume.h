@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to volume.c, probe.c and meta.c: what a volume is made of.
+ */
+#ifndef NVNFSD_IO_VOLUME_H
+#define NVNFSD_IO_VOLUME_H
+
+#include "io/file.h"
+
+#define VOLUME_MAGIC 0x766f6c75u
+#define XFS_MAGIC    0x58465342u
+#define BTRFS_MAGIC  0x9123683eu
+
+struct volume_shared {
+	_Atomic unsigned refs;
+	_Atomic uint64_t verifier;
+	_Atomic uint64_t failure; /* the last that changed it */
+	struct volume_counters counters;
+};
+
+/* Who waits for which turn of the log. */
+struct meta_group {
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint64_t begun, done, failed; /* turns */
+	int error;                    /* of turn failed */
+	bool busy;
+};
+
+struct volume {
+	uint32_t magic;
+	_Atomic unsigned refs;
+	unsigned files;
+	struct engine *engine;
+	int root_fd;
+	int meta_fd; /* the nameless file, or -1 */
+	bool read_only;
+	dev_t dev;
+	void *user;
+	struct volume_facts facts;
+	_Atomic uint64_t policy; /* see policy_pack */
+	struct volume_shared *shared;
+	struct meta_group meta;
+};
+
+/* probe.c: blocks. Fills dev and facts of v, and meta_fd where one log covers
+ * all. root_fd and read_only are set. 0 or -errno. */
+int volume_probe(struct volume *v);
+
+/* meta.c */
+void meta_group_init(struct meta_group *g);
+void meta_group_fini(struct meta_group *g);
+
+#endif
