@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For tests: a fresh file system on a loop device over a tmpfs of a given size,
+ * in a mount namespace of the test's own. All of it is gone when the process
+ * is: the loop device clears itself with its last user, and the namespace takes
+ * the mounts along. Needs root; where something is refused it says why.
+ */
+#ifndef NVNFSD_TESTS_LOOP_FS_H
+#define NVNFSD_TESTS_LOOP_FS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct loop_fs {
+	char base[64]; /* tmpfs: holds img and mnt */
+	char image[96];
+	char mount[96];  /* the file system */
+	char device[32]; /* /dev/loopN */
+	const char *kind;
+};
+
+static inline int
+run_quietly(const char *const argv[])
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		(void)dup2(null, 1);
+		(void)dup2(null, 2);
+		execvp(argv[0], (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static inline const char *
+own_mounts(void)
+{
+	static bool done;
+
+	if (done)
+		return NULL;
+	if (unshare(CLONE_NEWNS) != 0)
+		return "no mount namespace of its own (not root?)";
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return "mounts cannot be made private";
+	done = true;
+	return NULL;
+}
+
+static inline const char *
+loop_attach(struct loop_fs *fs, uint32_t block_bytes)
+{
+	struct loop_config c = { .block_size = block_bytes };
+	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	int image = open(fs->image, O_RDWR | O_CLOEXEC);
+	const char *why = NULL;
+	int loop = -1;
+
+	if (control < 0)
+		why = "no /dev/loop-control";
+	for (int tries = 0; why == NULL && loop < 0; tries++) {
+		int n = ioctl(control, LOOP_CTL_GET_FREE);
+
+		(void)snprintf(fs->device, sizeof(fs->device), "/dev/loop%d",
+			       n);
+		loop = n < 0 ? -1 : open(fs->device, O_RDWR | O_CLOEXEC);
+		if (loop < 0) {
+			why = "no free loop device";
+			break;
+		}
+		c.fd = (uint32_t)image;
+		c.info.lo_flags = LO_FLAGS_AUTOCLEAR;
+		if (ioctl(loop, LOOP_CONFIGURE, &c) == 0)
+			break;
+		close(loop); /* another process took it */
+		loop = -1;
+		if (errno != EBUSY || tries == 50)
+			why = "the loop device cannot be set up";
+	}
+	if (control >= 0)
+		close(control);
+	if (image >= 0)
+		close(image);
+	/* loop stays open until loop_fs_mount: it keeps the device. */
+	if (loop >= 0 && fcntl(loop, F_DUPFD_CLOEXEC, 700) < 0)
+		why = "no descriptor left";
+	if (loop >= 0)
+		close(loop);
+	return why;
+}
+
+static inline void
+loop_release(void)
+{
+	for (int fd = 700; fd < 720; fd++)
+		close(fd);
+}
+
+static inline const char *
+loop_mkfs(const struct loop_fs *fs)
+{
+	const char *xfs[] = { "mkfs.xfs", "-q", "-f", fs->device, NULL };
+	const char *ext4[] = { "mkfs.ext4", "-q", "-F", fs->device, NULL };
+	const char *btrfs[] = { "mkfs.btrfs", "-q", "-f", fs->device, NULL };
+	const char *const *argv = fs->kind[0] == 'x'   ? xfs
+				  : fs->kind[0] == 'e' ? ext4
+						       : btrfs;
+
+	return run_quietly(argv) == 0 ? NULL : "mkfs failed";
+}
+
+static inline const char *
+loop_fs_mount(const struct loop_fs *fs)
+{
+	return mount(fs->device, fs->mount, fs->kind, 0, NULL) == 0
+		       ? NULL
+		       : "the file system cannot be mounted";
+}
+
+/* NULL, or why not. image_bytes is what the device claims to have, tmpfs_bytes
+ * what there really is. */
+static inline const char *
+loop_fs_make(struct loop_fs *fs, const char *kind, uint32_t block_bytes,
+	     uint64_t image_bytes, uint64_t tmpfs_bytes)
+{
+	const char *why = own_mounts();
+	char options[64];
+	int fd;
+
+	*fs = (struct loop_fs){ .kind = kind };
+	if (why != NULL)
+		return why;
+	strcpy(fs->base, "/tmp/nvtest.XXXXXX");
+	if (mkdtemp(fs->base) == NULL)
+		return "no directory in /tmp";
+	(void)snprintf(options, sizeof(options), "size=%llu",
+		       (unsigned long long)tmpfs_bytes);
+	if (mount("none", fs->base, "tmpfs", 0, options) != 0)
+		return "no tmpfs";
+	(void)snprintf(fs->image, sizeof(fs->image), "%s/img", fs->base);
+	(void)snprintf(fs->mount, sizeof(fs->mount), "%s/mnt", fs->base);
+	fd = open(fs->image, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, (off_t)image_bytes) != 0 ||
+	    mkdir(fs->mount, 0755) != 0)
+		return "no image";
+	close(fd);
+	why = loop_attach(fs, block_bytes);
+	if (why == NULL)
+		why = loop_mkfs(fs);
+	if (why == NULL)
+		why = loop_fs_mount(fs);
+	return why;
+}
+
+static inline void
+loop_fs_remove(struct loop_fs *fs)
+{
+	if (fs->mount[0] != '\0')
+		(void)umount2(fs->mount, MNT_DETACH);
+	loop_release();
+	if (fs->base[0] != '\0') {
+		(void)umount2(fs->base, MNT_DETACH);
+		(void)rmdir(fs->base);
+	}
+	*fs = (struct loop_fs){ 0 };
+}
+
+/* Read requests and sectors read of the device, since it was made. */
+static inline uint64_t
+loop_sectors_read(const struct loop_fs *fs)
+{
+	unsigned long long n[3] = { 0 };
+	char path[64];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/sys/block/%s/stat",
+		       fs->device + 5);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%llu %llu %llu", &n[0], &n[1], &n[2]) != 3)
+		n[2] = 0;
+	(void)fclose(f);
+	return n[2];
+}
+
+#endif
