@@ -24,6 +24,7 @@ struct fault_rule {
 static struct fault_rule rules[FAULT_POINTS_MAX];
 static unsigned rule_count;
 static _Atomic uint64_t seen[KINDS];
+static _Atomic uint64_t hits;
 
 static const char *const kind_names[KINDS] = {
 	[OP_ACCEPT] = "accept",
@@ -33,6 +34,8 @@ static const char *const kind_names[KINDS] = {
 	[OP_READ] = "read",
 	[OP_WRITE] = "write",
 	[OP_FSYNC] = "fsync",
+	[OP_FLUSH] = "flush",
+	[OP_METASYNC] = "metasync",
 	[KIND_QUEUE_FULL] = "sqfull",
 	[KIND_INTERRUPTED] = "eintr",
 };
@@ -143,6 +146,7 @@ fault_set(const char *spec)
 	rule_count = n;
 	for (unsigned k = 0; k < KINDS; k++)
 		atomic_store(&seen[k], 0);
+	atomic_store(&hits, 0);
 	return 0;
 }
 
@@ -165,8 +169,10 @@ fault_count(unsigned kind)
 		const struct fault_rule *rule = &rules[i];
 
 		if (rule->kind == kind && n >= rule->first &&
-		    n - rule->first < rule->count)
+		    n - rule->first < rule->count) {
+			atomic_fetch_add(&hits, 1);
 			return rule;
+		}
 	}
 	return NULL;
 }
@@ -210,6 +216,12 @@ fault_point(enum op_kind kind, uint32_t *len)
 	if (f.shorten && len)
 		*len = fault_short(*len);
 	return f.error;
+}
+
+uint64_t
+fault_hits(void)
+{
+	return atomic_load(&hits);
 }
 
 bool

@@ -4,7 +4,8 @@
  * fail, to come short, or to take its time. Without, nothing of it is built.
  *
  * NVNFSD_FAULT="KIND:N:WHAT[:COUNT][;...]"
- *   KIND  accept recv recv_small sendmsg read write fsync
+ *   KIND  accept recv recv_small sendmsg read write; fsync of a file, flush
+ *         (sync_file_range), metasync (the force of the log)
  *   N     counts from 1, over all reactors and workers of the process; a retry
  *         inside the engine is no new operation
  *   WHAT  an errno's name (EIO); short (half the bytes, rounded down to whole
@@ -41,6 +42,9 @@ int fault_point(enum op_kind kind, uint32_t *len);
 uint32_t fault_short(uint32_t len);
 bool fault_queue_full(void);
 bool fault_interrupted(void);
+/* How many operations have met a point since fault_set: what a test loops on
+ * until its script is through without. */
+uint64_t fault_hits(void);
 
 #else
 

@@ -40,7 +40,10 @@ enum op_kind {
 	OP_SENDMSG,
 	OP_READ,
 	OP_WRITE,
-	OP_FSYNC, /* never in the ring: the kind that fault points name */
+	/* never in the ring: kinds that fault points name */
+	OP_FSYNC,
+	OP_FLUSH,
+	OP_METASYNC,
 	OP_KINDS
 };
 

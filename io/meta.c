@@ -11,6 +11,7 @@
  * changed file would do as well, but write its dirty data first. Elsewhere
  * (btrfs logs each file apart) the object itself is synced.
  */
+#include "io/fault.h"
 #include "io/volume.h"
 
 #include <fcntl.h>
@@ -76,7 +77,11 @@ sync_object(struct volume *v, int fd)
 static int
 force_log(struct volume *v)
 {
+	int r = fault_point(OP_METASYNC, NULL);
+
 	count_add(&v->shared->counters.meta_syncs, 1);
+	if (r != 0)
+		return r;
 	if (futimens(v->meta_fd, NULL) != 0 || fsync(v->meta_fd) != 0)
 		return -errno;
 	return 0;

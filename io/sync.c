@@ -277,12 +277,16 @@ flush_out(struct turn *t)
 {
 	const struct edge_table *e = &t->file->inode->edges;
 	uint64_t start, end;
+	int r;
 
 	if (e->outs == 0)
 		return 0;
 	start = e->out[0].start;
 	end = e->out[e->outs - 1].end;
 	count_add(&volume_counters(t->file->volume)->flushes, 1);
+	r = fault_point(OP_FLUSH, NULL);
+	if (r != 0)
+		return r;
 	return sync_file_range(
 		       t->file->fd, (off64_t)start, (off64_t)(end - start),
 		       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
@@ -295,12 +299,11 @@ static int
 turn_sync(struct turn *t)
 {
 	struct volume_counters *c = volume_counters(t->file->volume);
-	uint32_t bytes = 0;
 	int r;
 
 	count_add(&c->syncs, 1);
 	count_add(&c->sync_requests, t->served);
-	r = fault_point(OP_FSYNC, &bytes);
+	r = fault_point(OP_FSYNC, NULL);
 	if (r != 0)
 		return r;
 	return fsync(t->file->fd) == 0 ? 0 : -errno;

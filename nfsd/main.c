@@ -23,6 +23,11 @@
 #define EXPORTS_DEFAULT "/etc/nvnfsd/exports"
 #define STATE_DEFAULT   "/var/lib/nvnfsd"
 #define EXIT_USAGE      2
+#ifdef NVNFSD_FAULT
+#define FAULT_SUFFIX " +fault"
+#else
+#define FAULT_SUFFIX ""
+#endif
 
 static const char usage[] =
 	"usage: nvnfsd [--config FILE] [--exports FILE]\n"
@@ -209,7 +214,7 @@ parse_one(struct arguments *a, int opt)
 		a->check = true;
 		return 0;
 	case OPT_VERSION:
-		puts("nvnfsd " NVNFSD_VERSION);
+		puts("nvnfsd " NVNFSD_VERSION FAULT_SUFFIX);
 		return -1;
 	case OPT_HELP:
 		fputs(usage, stdout);

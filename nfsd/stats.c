@@ -4,6 +4,7 @@
  * SIGUSR1 and at the end. It only reads relaxed counters; the sums over exports
  * and reactors are made here.
  */
+#include "io/fault.h"
 #include "nfsd/server.h"
 
 #include <errno.h>
@@ -148,6 +149,9 @@ server_json(struct server *s, struct json_object *o)
 	put(o, "stalls_slot", s->stats.stalls_slot);
 	put(o, "timeouts", s->stats.timeouts);
 	put(o, "open_files", file_count(s->engine));
+#ifdef NVNFSD_FAULT
+	put(o, "fault_hits", fault_hits());
+#endif
 	json_object_object_add(
 		o, "engine",
 		json_object_new_string(engine_facts(s->engine)->backend ==

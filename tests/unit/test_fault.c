@@ -89,6 +89,7 @@ texts(void **state)
 		"eintr:5:9",
 		"read:1:late=5:*",
 		"fsync:2:ENOSPC;;accept:1:EMFILE",
+		"flush:1:EIO;metasync:1:EIO:*",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -109,6 +110,7 @@ blocking_calls(void **state)
 
 	assert_int_equal(fault_set("fsync:2:EIO;write:1:short:2"), 0);
 	assert_int_equal(fault_point(OP_FSYNC, NULL), 0);
+	assert_int_equal(fault_hits(), 0);
 	assert_int_equal(fault_point(OP_FSYNC, NULL), -EIO);
 	assert_int_equal(fault_point(OP_FSYNC, NULL), 0);
 	assert_int_equal(fault_point(OP_WRITE, &len), 0);
@@ -118,6 +120,12 @@ blocking_calls(void **state)
 	assert_int_equal(len, 8192);
 	assert_int_equal(fault_point(OP_WRITE, &len), 0);
 	assert_int_equal(len, 8192);
+	assert_int_equal(fault_hits(), 3);
+	assert_int_equal(fault_set("flush:1:EIO;metasync:2:ENOSPC"), 0);
+	assert_int_equal(fault_hits(), 0);
+	assert_int_equal(fault_point(OP_METASYNC, NULL), 0);
+	assert_int_equal(fault_point(OP_FLUSH, NULL), -EIO);
+	assert_int_equal(fault_point(OP_METASYNC, NULL), -ENOSPC);
 	assert_int_equal(fault_set(NULL), 0);
 }
 
