@@ -351,6 +351,19 @@ print_address(const struct listener *l, char *out, size_t n)
 	}
 }
 
+/* Tell systemd what is served, now and after each reload. */
+static void
+notify_ready(struct server *s)
+{
+	struct export_table *t = server_exports_get(s);
+	char nfs[80];
+
+	print_address(listen_first(s, PROGRAM_NFS3), nfs, sizeof(nfs));
+	sd_notifyf(0, "READY=1\nSTATUS=Serving %u exports on %s",
+		   export_table_count(t), nfs);
+	export_table_put(t);
+}
+
 static void
 say_ready(struct server *s)
 {
@@ -362,9 +375,8 @@ say_ready(struct server *s)
 	printf("nvnfsd: ready nfs=%s mount=%s exports=%u\n", nfs, mount,
 	       export_table_count(t));
 	fflush(stdout);
-	sd_notifyf(0, "READY=1\nSTATUS=Serving %u exports on %s",
-		   export_table_count(t), nfs);
 	export_table_put(t);
+	notify_ready(s);
 }
 
 /* SIGHUP: first everything is read, then all of it is taken. */
@@ -389,7 +401,7 @@ reload(struct server *s, const struct arguments *a)
 	conf_fini(&c);
 	if (rc == 0)
 		log_msg(LOG_NOTICE_, "reloaded");
-	sd_notify(0, "READY=1");
+	notify_ready(s);
 }
 
 static int
