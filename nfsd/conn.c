@@ -331,10 +331,12 @@ void
 conn_end(struct conn *c)
 {
 	struct call *call, *next;
+	bool was_running = c->running;
 
 	if (c->state == CONN_ENDING)
 		return;
 	c->state = CONN_ENDING;
+	c->running = true; /* what is freed here must not free us */
 	(void)shutdown(c->fd, SHUT_RDWR);
 	if (c->sending)
 		op_cancel(c->shard->reactor, &c->send_op);
@@ -344,6 +346,7 @@ conn_end(struct conn *c)
 		if (drc_detach(c->shard->server->drc, call))
 			call_free(call);
 	}
+	c->running = was_running;
 	conn_check(c);
 }
 

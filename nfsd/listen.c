@@ -35,6 +35,17 @@ shard_least(const struct server *s)
 	return best;
 }
 
+static bool
+is_accepting(const struct server *s)
+{
+	const struct listener *l;
+
+	for (l = s->listener; l < s->listener + s->listeners; l++)
+		if (l->accepting)
+			return true;
+	return false;
+}
+
 static void
 accept_done(struct op *op, int res)
 {
@@ -48,6 +59,11 @@ accept_done(struct op *op, int res)
 		 res != -ECANCELED)
 		log_limited(&limit, LOG_WARNING_,
 			    "cannot accept a connection: %s", strerror(-res));
+	if (l->shard->stopping) {
+		if (!is_accepting(l->shard->server))
+			shard_stop_rest(l->shard->server);
+		return;
+	}
 	if (res >= 0 || res == -EAGAIN || res == -EINTR || res == -ECONNABORTED)
 		listen_resume(l->shard->server);
 	/* else the next tick tries again: it may be out of descriptors */
@@ -90,6 +106,8 @@ listen_stop(struct server *s)
 	for (l = s->listener; l < s->listener + s->listeners; l++)
 		if (l->accepting)
 			op_cancel(s->shard[0]->reactor, &l->op);
+	if (!is_accepting(s))
+		shard_stop_rest(s);
 }
 
 void

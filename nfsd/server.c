@@ -58,7 +58,7 @@ server_mounts(struct server *s)
 bool
 server_manage_gids(struct server *s)
 {
-	return s->conf.manage_gids;
+	return s->manage_gids;
 }
 
 struct export_table *
@@ -355,6 +355,7 @@ server_start(struct server **ret, struct conf *conf,
 	s->conf = *conf;
 	s->conns_max = conns_max(conf);
 	s->calls_per_conn = calls_per_conn(conf);
+	s->manage_gids = conf->manage_gids;
 	rc = listen_open(s);
 	if (rc == 0)
 		rc = start_state(s, o->state_dir);
@@ -401,7 +402,7 @@ take_conf(struct server *s, const struct conf *conf)
 {
 	log_fixed(&s->conf, conf);
 	s->conf.policy = conf->policy;
-	s->conf.manage_gids = conf->manage_gids;
+	s->manage_gids = conf->manage_gids;
 	s->conns_max = conns_max(conf);
 	s->calls_per_conn = calls_per_conn(conf);
 	log_set_level((enum log_level)conf->level);
@@ -453,8 +454,7 @@ stop_shards(struct server *s)
 {
 	unsigned i;
 
-	for (i = 0; i < s->shards; i++)
-		reactor_post(s->shard[i]->reactor, &s->shard[i]->stop);
+	reactor_post(s->shard[0]->reactor, &s->shard[0]->stop);
 	if (wait_drained(s, now_ns() + DRAIN_NS))
 		return 0;
 	log_msg(LOG_WARNING_, "calls are still in service: their connections "

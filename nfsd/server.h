@@ -80,7 +80,8 @@ struct server {
 	struct shard **shard;
 	struct listener listener[SERVER_LISTENERS_MAX];
 	unsigned listeners;
-	unsigned conns_max, calls_per_conn;
+	_Atomic unsigned conns_max, calls_per_conn; /* a reload sets them */
+	_Atomic bool manage_gids;
 	bool registered; /* with rpcbind */
 	struct message listening;
 };
@@ -254,6 +255,9 @@ void shard_fini(struct reactor *r);
 /* A call slot or a connection came free: let waiting ones go on, later. */
 void shard_wake(struct shard *s);
 bool shard_starving(const struct shard *s);
+/* Nothing is accepted any more: stop the others, to which reactor 0 has handed
+ * its last connection. */
+void shard_stop_rest(struct server *s);
 
 /* listen.c
  * ----------------------------------------------------------------------------

@@ -84,6 +84,15 @@ force_run(struct message *m)
 	}
 }
 
+void
+shard_stop_rest(struct server *s)
+{
+	unsigned i;
+
+	for (i = 1; i < s->shards; i++)
+		reactor_post(s->shard[i]->reactor, &s->shard[i]->stop);
+}
+
 void *
 shard_init(struct reactor *r, void *server)
 {
