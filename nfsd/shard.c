@@ -138,7 +138,9 @@ shard_tick(struct reactor *r)
 		next = TAILQ_NEXT(c, link);
 		conn_tick(c);
 	}
-	if (reactor_index(r) == 0) {
+	/* Once stopping, the files are closed by whoever stops, and the engine
+	 * takes its parts down while reactors still tick. */
+	if (reactor_index(r) == 0 && !s->stopping) {
 		listen_resume(s->server);
 		file_expire(s->server->engine);
 	}
