@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See site.h. */
+#include "site.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEVICE_SECTOR 4096u
+#define DEVICE_MIB    512u
+
+struct site *
+site_prepare(const char *engine, const char *options, const char *fs)
+{
+	struct site *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	s->h = harness_new(options);
+	harness_arg(s->h, "--engine");
+	harness_arg(s->h, engine);
+	if (fs != NULL && !harness_mount(s->h, fs, DEVICE_SECTOR, DEVICE_MIB)) {
+		harness_free(s->h);
+		free(s);
+		skip(); /* does not return */
+		return NULL;
+	}
+	return s;
+}
+
+void
+site_start(struct site *s)
+{
+	harness_start(s->h);
+	s->r = raw_connect(s->h->port);
+	assert_int_equal(raw_mount(s->r, s->h->export, &s->root), 0);
+}
+
+struct site *
+site_new(const char *engine, const char *options, const char *fs)
+{
+	struct site *s = site_prepare(engine, options, fs);
+
+	site_start(s);
+	return s;
+}
+
+void
+site_restart(struct site *s)
+{
+	raw_close(s->r);
+	harness_stop(s->h);
+	harness_start(s->h);
+	s->r = raw_connect(s->h->port);
+}
+
+void
+site_free(struct site *s)
+{
+	raw_close(s->r);
+	if (s->h->pid > 0)
+		harness_stop(s->h);
+	harness_free(s->h);
+	free(s);
+}
+
+const char *
+site_path(const struct site *s, const char *name)
+{
+	return harness_path(s->h, name);
+}
+
+struct raw_fh
+site_lookup(struct site *s, const char *name)
+{
+	struct raw_fh fh;
+
+	assert_int_equal(raw_lookup(s->r, &s->root, name, &fh), NFS3_OK);
+	return fh;
+}
+
+void
+site_file(struct site *s, const char *name, unsigned mode, unsigned uid,
+	  unsigned gid, const char *text)
+{
+	int fd = open(site_path(s, name), O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	if (geteuid() == 0)
+		assert_int_equal(fchown(fd, uid, gid), 0);
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}

@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The duplicate request cache over the wire: what must not run twice runs once,
+ * whatever connections its retries come by and however those end. A call is
+ * kept in service as long as wanted by freezing the file system below it. Once
+ * an engine.
+ */
+#include "site.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *engine;
+
+/* The frozen file system ------------------------------------------------------
+ */
+
+static char frozen[400];
+
+static void
+thaw(void)
+{
+	if (frozen[0] != '\0')
+		assert_int_equal(harness_sh("fsfreeze -u %s", frozen), 0);
+	frozen[0] = '\0';
+}
+
+/* From here on a call that changes the file system waits for thaw(), which a
+ * test that fails must not leave out: nothing could be unmounted. */
+static void
+freeze(struct site *s)
+{
+	static bool once;
+
+	if (!once)
+		(void)atexit(thaw);
+	once = true;
+	assert_int_equal(harness_sh("fsfreeze -f %s", s->h->export), 0);
+	(void)snprintf(frozen, sizeof(frozen), "%s", s->h->export);
+}
+
+static struct site *
+site_on_device(void)
+{
+	return site_new(engine, NULL, "xfs");
+}
+
+/* The server lives: else its statistics would be waited for for ever. */
+static uint64_t
+stat_of(struct site *s, const char *counter)
+{
+	struct raw *r = raw_connect(s->h->port);
+	uint64_t value;
+
+	raw_call(r, 100003, 3, 0, NULL, NULL, NULL, NULL);
+	value = harness_stat(s->h, counter);
+	raw_close(r);
+	return value;
+}
+
+static void
+await(struct site *s, const char *counter, uint64_t value)
+{
+	while (stat_of(s, counter) < value)
+		usleep(1000);
+}
+
+/* Until there are no more connections than this, the asker's own aside. */
+static void
+await_connections(struct site *s, uint64_t count)
+{
+	while (stat_of(s, "connections") > count + 1)
+		usleep(1000);
+}
+
+/* Calls and their retries -----------------------------------------------------
+ */
+
+/* The record of from's last call once more, by to. */
+static void
+retry(struct raw *to, const struct raw *from)
+{
+	memcpy(to->out, from->out, from->out_bytes);
+	to->out_bytes = from->out_bytes;
+	to->xid = from->xid;
+	raw_send(to);
+}
+
+static void
+send_mkdir(struct site *s, struct raw *r, const char *name)
+{
+	struct question q = ask_mkdir(&s->root, name, ask_mode(0755));
+
+	ask_send(r, &q);
+}
+
+/* The reply to the last MKDIR by r, or to its retry, has come. */
+static void
+expect_mkdir(struct raw *r)
+{
+	struct answer a;
+
+	assert_true(raw_receive(r));
+	assert_int_equal(r->reply_xid, r->xid - 1);
+	ask_take(r, NFS3_MKDIR, &a);
+	assert_int_equal(a.status, NFS3_OK);
+	assert_true(a.has_fh);
+}
+
+/* Nothing has come, and nothing will: the next reply is the next call's. */
+static void
+expect_silence(struct raw *r)
+{
+	raw_call(r, 100003, 3, 0, NULL, NULL, NULL, NULL);
+}
+
+/* End a connection by a reset, so that the server's receive fails. */
+static void
+reset(struct raw *r)
+{
+	const struct linger l = { .l_onoff = 1, .l_linger = 0 };
+
+	assert_int_equal(
+		setsockopt(r->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)), 0);
+	raw_close(r);
+}
+
+/* A MKDIR that is in service, by s->r, and stays there. */
+static void
+begin(struct site *s, const char *name)
+{
+	uint64_t before = harness_stat(s->h, "nfs3.MKDIR");
+
+	freeze(s);
+	send_mkdir(s, s->r, name);
+	await(s, "nfs3.MKDIR", before + 1);
+}
+
+static struct raw *
+attach(struct site *s)
+{
+	uint64_t before = harness_stat(s->h, "drc_attached");
+	struct raw *r = raw_connect(s->h->port);
+
+	retry(r, s->r);
+	await(s, "drc_attached", before + 1);
+	return r;
+}
+
+/* In service ------------------------------------------------------------------
+ */
+
+static void
+test_newest_gets_it(void **state)
+{
+	struct site *s = site_on_device();
+	struct raw *r[4];
+	unsigned i;
+
+	begin(s, "d");
+	for (i = 0; i < 4; i++)
+		r[i] = attach(s);
+	thaw();
+	expect_mkdir(r[3]);
+	expect_silence(s->r);
+	for (i = 0; i < 4; i++) {
+		expect_silence(r[i]);
+		raw_close(r[i]);
+	}
+	assert_int_equal(harness_stat(s->h, "nfs3.MKDIR"), 1);
+	site_free(s);
+}
+
+static void
+test_same_connection(void **state)
+{
+	struct site *s = site_on_device();
+
+	begin(s, "d");
+	raw_send(s->r);
+	raw_send(s->r);
+	await(s, "drc_attached", 2);
+	thaw();
+	expect_mkdir(s->r);
+	expect_silence(s->r);
+	assert_int_equal(harness_stat(s->h, "nfs3.MKDIR"), 1);
+	site_free(s);
+}
+
+/* The waiter's connection ends by a reset: nobody waits any more. */
+static void
+test_waiter_reset(void **state)
+{
+	struct site *s = site_on_device();
+	struct raw *r;
+	unsigned i;
+
+	begin(s, "d");
+	/* On each reactor, in turn. */
+	for (i = 0; i < 4; i++) {
+		reset(attach(s));
+		await_connections(s, 1);
+	}
+	r = attach(s);
+	thaw();
+	expect_mkdir(r);
+	expect_silence(s->r);
+	raw_close(r);
+	site_free(s);
+}
+
+/* The same with all gone: the first gets it again. */
+static void
+test_waiter_gone(void **state)
+{
+	struct site *s = site_on_device();
+
+	begin(s, "d");
+	reset(attach(s));
+	await_connections(s, 1);
+	thaw();
+	expect_mkdir(s->r);
+	site_free(s);
+}
+
+/* A waiter that another retry has replaced is nobody's when it goes. */
+static void
+test_replaced_reset(void **state)
+{
+	struct site *s = site_on_device();
+	struct raw *old, *newest;
+
+	begin(s, "d");
+	old = attach(s);
+	newest = attach(s);
+	reset(old);
+	await_connections(s, 2);
+	thaw();
+	expect_mkdir(newest);
+	expect_silence(s->r);
+	raw_close(newest);
+	site_free(s);
+}
+
+/* Many waiters on one connection, each of a call of its own, and other calls
+ * that have been answered there. */
+static void
+test_many_waiters_reset(void **state)
+{
+	struct site *s = site_on_device();
+	struct raw *r = raw_connect(s->h->port);
+	char name[8][8];
+	unsigned i;
+
+	freeze(s);
+	for (i = 0; i < 8; i++) {
+		(void)snprintf(name[i], sizeof(name[i]), "d%u", i);
+		send_mkdir(s, s->r, name[i]);
+		await(s, "nfs3.MKDIR", i + 1);
+		retry(r, s->r);
+		await(s, "drc_attached", i + 1);
+		expect_silence(r);
+	}
+	reset(r);
+	await_connections(s, 1);
+	thaw();
+	for (i = 0; i < 8; i++)
+		assert_true(raw_receive(s->r));
+	expect_silence(s->r);
+	site_free(s);
+}
+
+/* It has sent all that it wanted to send, and still wants its answer. */
+static void
+test_waiter_half_closed(void **state)
+{
+	struct site *s = site_on_device();
+	struct raw *r;
+
+	begin(s, "d");
+	r = attach(s);
+	assert_int_equal(shutdown(r->fd, SHUT_WR), 0);
+	expect_silence(s->r);
+	thaw();
+	expect_mkdir(r);
+	assert_true(raw_closed(r));
+	expect_silence(s->r);
+	raw_close(r);
+	site_free(s);
+}
+
+/* The first's connection is gone: its retry is answered, now and later. */
+static void
+test_first_reset(void **state)
+{
+	struct site *s = site_on_device();
+	struct raw *waits, *later;
+
+	begin(s, "d");
+	waits = attach(s);
+	later = raw_connect(s->h->port);
+	memcpy(later->out, waits->out, waits->out_bytes);
+	later->out_bytes = waits->out_bytes;
+	later->xid = waits->xid;
+	reset(s->r);
+	await_connections(s, 3); /* it stays for its call */
+	thaw();
+	expect_mkdir(waits);
+	raw_send(later);
+	expect_mkdir(later);
+	assert_int_equal(harness_stat(s->h, "nfs3.MKDIR"), 1);
+	raw_close(waits);
+	s->r = later;
+	site_free(s);
+}
+
+/* Nobody was there to hear it: it is told when asked for. */
+static void
+test_nobody_left(void **state)
+{
+	struct site *s = site_on_device();
+	struct raw *r = raw_connect(s->h->port);
+	struct raw *other = raw_connect(s->h->port);
+
+	begin(s, "d");
+	memcpy(r->out, s->r->out, s->r->out_bytes);
+	r->out_bytes = s->r->out_bytes;
+	r->xid = s->r->xid;
+	reset(s->r);
+	expect_silence(other);
+	thaw();
+	await_connections(s, 2);
+	raw_send(r);
+	expect_mkdir(r);
+	assert_int_equal(harness_stat(s->h, "drc_hits"), 1);
+	raw_close(other);
+	s->r = r;
+	site_free(s);
+}
+
+/* A server that stops answers what it has in service, its retries too. */
+static void
+test_stop(void **state)
+{
+	struct site *s = site_on_device();
+	struct raw *idle = raw_connect(s->h->port), *r;
+
+	begin(s, "d");
+	r = attach(s);
+	expect_silence(idle);
+	harness_signal(s->h, SIGTERM);
+	assert_true(raw_closed(idle));
+	thaw();
+	expect_mkdir(r);
+	assert_true(raw_closed(r));
+	assert_true(raw_closed(s->r));
+	raw_close(r);
+	raw_close(idle);
+	site_free(s);
+}
+
+/* Retries by chance, on connections that end by chance, with the file system
+ * frozen for some of the time: every MKDIR has run once. */
+#define CHANCE_CALLS 8u
+#define CHANCE_CONNS 5u
+
+static unsigned
+chance(unsigned below)
+{
+	static uint32_t x = 2463534242u;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return x % below;
+}
+
+struct chance {
+	struct site *s;
+	struct raw *call[CHANCE_CALLS]; /* holds a record, and sends it first */
+	struct raw *conn[CHANCE_CONNS];
+	char name[CHANCE_CALLS][24];
+};
+
+static void
+chance_retry(struct chance *c)
+{
+	unsigned i = chance(CHANCE_CONNS);
+
+	retry(c->conn[i], c->call[chance(CHANCE_CALLS)]);
+	if (chance(3) != 0)
+		return;
+	reset(c->conn[i]);
+	c->conn[i] = raw_connect(c->s->h->port);
+}
+
+static void
+chance_round(struct chance *c, unsigned round)
+{
+	bool freezes = chance(2) == 0;
+	unsigned i, retries = chance(24);
+
+	for (i = 0; i < CHANCE_CONNS; i++)
+		c->conn[i] = raw_connect(c->s->h->port);
+	if (freezes)
+		freeze(c->s);
+	for (i = 0; i < CHANCE_CALLS; i++) {
+		c->call[i] = raw_connect(c->s->h->port);
+		c->call[i]->xid = (round * CHANCE_CALLS + i) * 16;
+		(void)snprintf(c->name[i], sizeof(c->name[i]), "r%u-%u", round,
+			       i);
+		send_mkdir(c->s, c->call[i], c->name[i]);
+	}
+	for (i = 0; i < retries; i++)
+		chance_retry(c);
+	if (freezes)
+		thaw();
+	for (i = 0; i < CHANCE_CONNS; i++)
+		reset(c->conn[i]);
+	/* Where a retry took the reply with it, it is asked for again. */
+	for (i = 0; i < CHANCE_CALLS; i++) {
+		struct raw *r = raw_connect(c->s->h->port);
+
+		retry(r, c->call[i]);
+		expect_mkdir(r);
+		raw_close(r);
+		raw_close(c->call[i]);
+	}
+}
+
+static void
+test_chance(void **state)
+{
+	struct chance c = { .s = site_on_device() };
+	unsigned round;
+
+	for (round = 0; round < 30; round++)
+		chance_round(&c, round);
+	await_connections(c.s, 1);
+	site_free(c.s);
+}
+
+/* Done already ----------------------------------------------------------------
+ */
+
+/* Retries of a call that was answered, here and on a new connection: the first
+ * reply, byte for byte. */
+static void
+check_replay(struct site *s, struct question q)
+{
+	struct raw *r = raw_connect(s->h->port);
+	uint8_t *first;
+	uint32_t n;
+
+	if (ask(s->r, q, NULL) != NFS3_OK)
+		fail_msg("procedure %u: not OK", q.proc);
+	n = s->r->in_bytes;
+	first = malloc(n);
+	assert_non_null(first);
+	memcpy(first, s->r->in, n);
+	raw_send(s->r);
+	assert_true(raw_receive(s->r));
+	assert_int_equal(s->r->in_bytes, n);
+	assert_memory_equal(s->r->in, first, n);
+	retry(r, s->r);
+	assert_true(raw_receive(r));
+	assert_int_equal(r->in_bytes, n);
+	assert_memory_equal(r->in, first, n);
+	free(first);
+	raw_close(r);
+}
+
+/* Each procedure that is not idempotent. */
+static void
+test_replay(void **state)
+{
+	struct site *s = site_new(engine, NULL, NULL);
+	struct raw_fh file;
+	nfstime3 ctime;
+
+	raw_create(s->r, &s->root, "file", 0644, &file);
+	check_replay(s, ask_create(&s->root, "g", GUARDED, ask_mode(0644)));
+	check_replay(s, ask_mkdir(&s->root, "d", ask_mode(0755)));
+	check_replay(s, ask_symlink(&s->root, "l", "target"));
+	check_replay(s,
+		     ask_mknod(&s->root, "p", NF3FIFO, ask_mode(0644), 0, 0));
+	check_replay(s, ask_link(&file, &s->root, "hard"));
+	check_replay(s, ask_rename(&s->root, "g", &s->root, "h"));
+	check_replay(s, ask_remove(&s->root, "h"));
+	check_replay(s, ask_rmdir(&s->root, "d"));
+	ctime = ask_attr(s->r, &file).ctime;
+	check_replay(s, ask_setattr(&file, ask_mode(0600), &ctime));
+	assert_int_equal(harness_stat(s->h, "drc_hits"), 18);
+	/* A refusal is a reply like any other. */
+	assert_int_equal(ask(s->r, ask_rmdir(&s->root, "d"), NULL),
+			 NFS3ERR_NOENT);
+	assert_int_equal(mkdir(site_path(s, "d"), 0755), 0);
+	s->r->xid--;
+	assert_int_equal(ask(s->r, ask_rmdir(&s->root, "d"), NULL),
+			 NFS3ERR_NOENT);
+	site_free(s);
+}
+
+static struct raw *
+connect_from(struct site *s, const char *address)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct raw *r = raw_connect(s->h->port);
+
+	assert_int_equal(inet_pton(AF_INET, address, &a.sin_addr), 1);
+	close(r->fd);
+	r->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
+	a.sin_port = htons(s->h->port);
+	assert_int_equal(connect(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return r;
+}
+
+/* Another client, other bytes, another procedure: another call. */
+static void
+test_others(void **state)
+{
+	struct site *s = site_new(engine, NULL, NULL);
+	struct raw *r = connect_from(s, "127.0.0.2");
+	struct question q = ask_create(&s->root, "f", GUARDED, ask_mode(0644));
+	uint32_t xid = s->r->xid;
+
+	assert_int_equal(ask(s->r, q, NULL), NFS3_OK);
+	r->xid = xid;
+	assert_int_equal(ask(r, q, NULL), NFS3ERR_EXIST);
+	r->xid = xid;
+	assert_int_equal(ask(r, q, NULL), NFS3ERR_EXIST);
+	s->r->xid = xid;
+	assert_int_equal(ask(s->r, ask_remove(&s->root, "f"), NULL), NFS3_OK);
+	s->r->xid = xid;
+	q = ask_create(&s->root, "g", GUARDED, ask_mode(0644));
+	assert_int_equal(ask(s->r, q, NULL), NFS3_OK);
+	s->r->xid = xid;
+	q = ask_create(&s->root, "f", GUARDED, ask_mode(0644));
+	assert_int_equal(ask(s->r, q, NULL), NFS3_OK);
+	/* That was the first call's reply: there is no such file. */
+	assert_int_equal(access(site_path(s, "f"), F_OK), -1);
+	assert_int_equal(harness_stat(s->h, "drc_hits"), 2);
+	raw_close(r);
+	site_free(s);
+}
+
+/* What is idempotent runs each time and takes no room; two WRITEs that differ
+ * only behind their first 256 bytes are two. */
+static void
+test_not_kept(void **state)
+{
+	struct site *s = site_new(engine, NULL, NULL);
+	uint8_t data[4096] = { 0 }, back[4096];
+	struct raw_fh fh;
+	uint64_t entries;
+	struct answer a;
+	uint32_t xid;
+
+	raw_create(s->r, &s->root, "f", 0644, &fh);
+	entries = harness_stat(s->h, "drc_entries");
+	assert_int_equal(entries, 1);
+	xid = s->r->xid;
+	ask(s->r, ask_write(&fh, 0, data, sizeof(data), FILE_SYNC), &a);
+	assert_int_equal(a.status, NFS3_OK);
+	s->r->xid = xid;
+	data[4000] = 1;
+	ask(s->r, ask_write(&fh, 0, data, sizeof(data), FILE_SYNC), &a);
+	assert_int_equal(a.status, NFS3_OK);
+	ask(s->r, ask_read(&fh, 0, sizeof(back)), &a);
+	assert_int_equal(a.status, NFS3_OK);
+	assert_memory_equal(a.u.read.data.data_val, data, sizeof(data));
+	ask(s->r, ask_getattr(&fh), &a);
+	ask(s->r, ask_lookup(&s->root, "f"), &a);
+	ask(s->r, ask_access(&fh, 63), &a);
+	ask(s->r, ask_readdir(&s->root, 0, 4096), &a);
+	ask(s->r, ask_commit(&fh), &a);
+	assert_int_equal(harness_stat(s->h, "drc_entries"), entries);
+	assert_int_equal(harness_stat(s->h, "drc_hits"), 0);
+	site_free(s);
+}
+
+static int
+run(const char *name)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_newest_gets_it),
+		cmocka_unit_test(test_same_connection),
+		cmocka_unit_test(test_waiter_reset),
+		cmocka_unit_test(test_waiter_gone),
+		cmocka_unit_test(test_replaced_reset),
+		cmocka_unit_test(test_many_waiters_reset),
+		cmocka_unit_test(test_waiter_half_closed),
+		cmocka_unit_test(test_first_reset),
+		cmocka_unit_test(test_nobody_left),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_not_kept),
+	};
+
+	engine = name;
+	print_message("engine %s\n", name);
+	return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+}
+
+int
+main(void)
+{
+	return run("uring") + run("threads");
+}
