@@ -14,7 +14,7 @@ packages_load=(libnfs-dev jq xfsprogs util-linux util-linux-extra mount kmod
 packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	shellcheck mandoc git e2fsprogs btrfs-progs rpcbind acl attr libcap2-bin
 	libnfs-utils)
-packages_vm=(debootstrap e2fsprogs qemu-system-x86 xz-utils)
+packages_vm=(user-mode-linux systemd iproute2 kmod)
 
 packages_missing() {
 	local p
@@ -56,11 +56,11 @@ packages_need() {
 # build_dir DIR SOURCE [MESON-OPTION...]: set up once, then build. What the
 # tools say is shown only when they fail.
 build_dir() {
-	local dir=$1 source=$2 log=$1.log
+	local dir=$1 source=$2 log=$1/build.log
 	shift 2
-	mkdir -p "$(dirname "$dir")"
 	if [ ! -f "$dir/build.ninja" ]; then
 		rm -rf "$dir"
+		mkdir -p "$dir"
 		meson setup "$dir" "$source" "$@" >"$log" 2>&1 </dev/null || {
 			tail -n 40 "$log" >&2
 			return 1
