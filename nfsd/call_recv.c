@@ -23,11 +23,7 @@ enum examined { EXAMINE_MORE, EXAMINE_WRITE, EXAMINE_OTHER };
 static uint32_t
 page_bytes(void)
 {
-	static uint32_t bytes;
-
-	if (bytes == 0)
-		bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-	return bytes;
+	return (uint32_t)sysconf(_SC_PAGESIZE); /* from the auxiliary vector */
 }
 
 /* Is this call for NFS's WRITE, and may this port serve it? */
