@@ -100,7 +100,7 @@ first_slave(int dir, char name[NAME_MAX + 1])
 	while ((e = readdir(d)) != NULL)
 		if (e->d_name[0] != '.' &&
 		    (name[0] == '\0' || strcmp(e->d_name, name) < 0))
-			strcpy(name, e->d_name);
+			memcpy(name, e->d_name, strlen(e->d_name) + 1);
 	closedir(d);
 	return name[0] != '\0';
 }

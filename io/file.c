@@ -2,26 +2,15 @@
 /*
  * Open files by handle. The object is the engine's file_cache: struct files,
  * counted, found by volume and handle, kept open while idle for some seconds
- * (a least-recently-used list), and never more of them than files_max. Any
- * thread may find and put; workers open and close, since both block.
- *
- * A file is closed only after a checked sync, for close() itself tells nothing.
- * It knows no client and no permission.
+ * (a least-recently-used list), and never more of them than files_max. Here:
+ * finding, counting and opening; close.c ends them. Any thread may find and
+ * put; workers open, since that blocks. It knows no client and no permission.
  */
 #include "io/file.h"
 #include "io/reactor.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
-
-#define FILES_DEFAULT 4096u
-#define FILE_FDS      3u    /* descriptors a file */
-#define OTHER_FDS     1024u /* left for sockets and the rest */
-#define IDLE_NS_MAX   (5 * NS_PER_S)
-#define BUCKETS_MIN   256u
-#define END_NS_MAX    (60 * NS_PER_S) /* then a reference was lost */
 
 /* tables ------------------------------------------------------------------- */
 
@@ -44,8 +33,8 @@ bucket(struct file_cache *c, const struct file_key *k)
 	return &c->files[h & c->mask];
 }
 
-static struct inode_list *
-inode_bucket(struct file_cache *c, uint64_t ino)
+struct inode_list *
+cache_inodes(struct file_cache *c, uint64_t ino)
 {
 	return &c->inodes[hash_bytes(0, &ino, sizeof(ino)) & c->mask];
 }
@@ -74,7 +63,7 @@ cache_find_inode(struct file_cache *c, dev_t dev, uint64_t ino)
 {
 	struct inode *i;
 
-	LIST_FOREACH (i, &inode_bucket(c, ino)->head, in_cache)
+	LIST_FOREACH (i, &cache_inodes(c, ino)->head, in_cache)
 		if (i->ino == ino && i->dev == dev)
 			return i;
 	return NULL;
@@ -94,8 +83,8 @@ use(struct file *f)
 	f->uses++;
 }
 
-static void
-rest(struct file *f)
+void
+cache_rest(struct file *f)
 {
 	struct file_cache *c = f->cache;
 
@@ -108,9 +97,8 @@ rest(struct file *f)
 		TAILQ_INSERT_TAIL(&c->idle, f, in_idle);
 }
 
-/* True when the caller is to submit c->expire. */
-static bool
-want_expire(struct file_cache *c)
+bool
+cache_want_expire(struct file_cache *c)
 {
 	if (c->expiring)
 		return false;
@@ -118,10 +106,8 @@ want_expire(struct file_cache *c)
 	return true;
 }
 
-/* Take the file that has been idle longest for closing, if it was idle at
- * until_ns already; v NULL: of any volume. */
-static struct file *
-take_idle(struct file_cache *c, const struct volume *v, uint64_t until_ns)
+struct file *
+cache_take_idle(struct file_cache *c, const struct volume *v, uint64_t until_ns)
 {
 	struct file *f;
 
@@ -180,8 +166,8 @@ file_put(struct file *f)
 	assert(f->refs > 0);
 	/* While a thread closes it, that thread looks after it. */
 	if (--f->refs == 0 && !f->closing) {
-		rest(f);
-		expire = f->forgotten && want_expire(c);
+		cache_rest(f);
+		expire = f->forgotten && cache_want_expire(c);
 		pthread_cond_broadcast(&c->changed);
 	}
 	pthread_mutex_unlock(&c->mutex);
@@ -202,7 +188,7 @@ attach(struct file *f, struct inode *fresh)
 	i = cache_find_inode(c, fresh->dev, fresh->ino);
 	if (i == NULL) {
 		i = fresh;
-		LIST_INSERT_HEAD(&inode_bucket(c, i->ino)->head, i, in_cache);
+		LIST_INSERT_HEAD(&cache_inodes(c, i->ino)->head, i, in_cache);
 		fresh = NULL;
 	}
 	i->refs++;
@@ -228,8 +214,10 @@ detach(struct file *f)
 		LIST_REMOVE(i, in_cache);
 	pthread_mutex_unlock(&c->mutex);
 	f->inode = NULL;
-	if (last)
+	if (last) {
+		sync_forget(i);
 		inode_free(i);
+	}
 }
 
 static void
@@ -241,9 +229,7 @@ file_free(struct file *f)
 	free(f);
 }
 
-/* f, which was counted, ends. Its place is free once its descriptors are, and
- * all of it is done when file_close_all sees the counts. */
-static void
+void
 file_end_counted(struct file *f)
 {
 	struct file_cache *c = f->cache;
@@ -292,8 +278,6 @@ file_new(struct file_cache *c, const struct file_key *key)
 	return f;
 }
 
-static int file_shut(struct file *f);
-
 /* With the mutex held, which it may give up meanwhile: is there room for one
  * more? 1: yes; 0: things changed, look again; -ENFILE. */
 static int
@@ -303,7 +287,7 @@ make_room(struct file_cache *c)
 
 	if (c->count < c->files_max)
 		return 1;
-	f = take_idle(c, NULL, UINT64_MAX);
+	f = cache_take_idle(c, NULL, UINT64_MAX);
 	if (f != NULL) {
 		pthread_mutex_unlock(&c->mutex);
 		(void)file_shut(f); /* told by the ledger */
@@ -388,159 +372,6 @@ file_open(struct engine *e, const struct file_key *key, struct file **ret)
 	return r;
 }
 
-/* closing ------------------------------------------------------------------ */
-
-/*
- * f was taken by take_idle: sync it, then close it unless somebody has found it
- * meanwhile. Blocks. 0, or the sync's error (which the ledger knows).
- */
-static int
-file_shut(struct file *f)
-{
-	struct file_cache *c = f->cache;
-	bool gone;
-	int r = 0;
-
-	if (file_has_name(f))
-		r = sync_last(f);
-	pthread_mutex_lock(&c->mutex);
-	f->closing = false;
-	c->closing--;
-	gone = f->uses == f->uses_closing;
-	if (gone && !f->forgotten)
-		LIST_REMOVE(f, in_bucket);
-	if (!gone && f->refs == 0)
-		rest(f);
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->mutex);
-	if (gone)
-		file_end_counted(f);
-	return r;
-}
-
-static void
-expire_run(struct work *w)
-{
-	struct file_cache *c = container_of(w, struct file_cache, expire);
-	struct file *f;
-
-	pthread_mutex_lock(&c->mutex);
-	for (;;) {
-		uint64_t now = clock_ns();
-
-		f = take_idle(c, NULL,
-			      now > IDLE_NS_MAX ? now - IDLE_NS_MAX : 0);
-		if (f == NULL)
-			break;
-		pthread_mutex_unlock(&c->mutex);
-		(void)file_shut(f); /* told by the ledger */
-		pthread_mutex_lock(&c->mutex);
-	}
-	c->expiring = false;
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->mutex);
-}
-
-void
-file_expire(struct engine *e)
-{
-	struct file_cache *c = engine_files(e);
-	const struct file *f;
-	bool start;
-
-	pthread_mutex_lock(&c->mutex);
-	f = TAILQ_FIRST(&c->idle);
-	start = f != NULL && clock_ns() - f->idle_since_ns >= IDLE_NS_MAX &&
-		want_expire(c);
-	pthread_mutex_unlock(&c->mutex);
-	if (start)
-		work_submit(e, WORK_DATA, &c->expire);
-}
-
-/* f's inode has no name any more: nobody shall find it. */
-static bool
-forget(struct file *f)
-{
-	struct file_cache *c = f->cache;
-
-	if (f->state != FILE_READY || f->forgotten || file_has_name(f))
-		return false;
-	LIST_REMOVE(f, in_bucket);
-	f->forgotten = true;
-	if (f->idle) {
-		TAILQ_REMOVE(&c->idle, f, in_idle);
-		f->idle = false;
-		rest(f);
-		return true;
-	}
-	return false;
-}
-
-void
-file_forget(struct engine *e, const struct volume *v, uint64_t ino)
-{
-	struct file_cache *c = engine_files(e);
-	bool expire = false;
-	struct inode *i;
-
-	pthread_mutex_lock(&c->mutex);
-	LIST_FOREACH (i, &inode_bucket(c, ino)->head, in_cache) {
-		struct file *f;
-
-		if (i->ino != ino)
-			continue;
-		LIST_FOREACH (f, &i->files, in_inode)
-			if (forget(f))
-				expire = true;
-	}
-	expire = expire && want_expire(c);
-	pthread_mutex_unlock(&c->mutex);
-	if (expire)
-		work_submit(e, WORK_DATA, &c->expire);
-}
-
-static struct timespec
-timespec_of(uint64_t ns)
-{
-	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
-				  .tv_nsec = (long)(ns % NS_PER_S) };
-}
-
-/* Files of v (NULL: all). */
-static int
-close_all(struct file_cache *c, struct volume *v, uint64_t deadline_ns)
-{
-	struct timespec until = timespec_of(deadline_ns);
-	int first = 0, r = 0;
-
-	pthread_mutex_lock(&c->mutex);
-	while ((v == NULL ? c->count : *volume_files(v)) > 0) {
-		struct file *f = take_idle(c, v, UINT64_MAX);
-
-		if (f != NULL) {
-			pthread_mutex_unlock(&c->mutex);
-			r = file_shut(f);
-			if (first == 0)
-				first = r;
-			pthread_mutex_lock(&c->mutex);
-			continue;
-		}
-		r = pthread_cond_timedwait(&c->changed, &c->mutex, &until);
-		if (r == ETIMEDOUT) {
-			first = first == 0 ? -EBUSY : first;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&c->mutex);
-	return first;
-}
-
-int
-file_close_all(struct engine *e, struct volume *v, uint64_t deadline_ns)
-{
-	return close_all(engine_files(e), v, deadline_ns);
-}
-
 /* what callers ask --------------------------------------------------------- */
 
 int
@@ -570,81 +401,11 @@ file_id(const struct file *f)
 unsigned
 file_count(const struct engine *e)
 {
-	struct file_cache *c = engine_files((struct engine *)(uintptr_t)e);
+	struct file_cache *c = engine_files((struct engine *)e);
 	unsigned n;
 
 	pthread_mutex_lock(&c->mutex);
 	n = c->count;
 	pthread_mutex_unlock(&c->mutex);
 	return n;
-}
-
-/* life --------------------------------------------------------------------- */
-
-static unsigned
-default_files(void)
-{
-	struct rlimit l;
-	rlim_t room;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_cur == RLIM_INFINITY)
-		return FILES_DEFAULT;
-	room = l.rlim_cur > 2 * OTHER_FDS ? l.rlim_cur - OTHER_FDS
-					  : l.rlim_cur / 2;
-	room /= FILE_FDS;
-	if (room < 1)
-		return 1;
-	return room > FILES_DEFAULT ? FILES_DEFAULT : (unsigned)room;
-}
-
-int
-file_cache_new(struct file_cache **ret, struct engine *e, unsigned files_max)
-{
-	struct file_cache *c = calloc(1, sizeof(*c));
-	pthread_condattr_t attr;
-	unsigned buckets = BUCKETS_MIN;
-
-	if (c == NULL)
-		return -ENOMEM;
-	c->engine = e;
-	c->files_max = files_max != 0 ? files_max : default_files();
-	while (buckets < c->files_max && buckets < 1u << 20)
-		buckets *= 2;
-	c->mask = buckets - 1;
-	c->files = calloc(buckets, sizeof(*c->files));
-	c->inodes = calloc(buckets, sizeof(*c->inodes));
-	if (c->files == NULL || c->inodes == NULL) {
-		free(c->files);
-		free(c->inodes);
-		free(c);
-		return -ENOMEM;
-	}
-	TAILQ_INIT(&c->idle);
-	c->expire.run = expire_run;
-	pthread_mutex_init(&c->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	*ret = c;
-	return 0;
-}
-
-void
-file_cache_free(struct file_cache *c)
-{
-	if (c == NULL)
-		return;
-	/* Syncs that have told their callers may still be dropping pages. */
-	(void)close_all(c, NULL, clock_ns() + END_NS_MAX);
-	pthread_mutex_lock(&c->mutex);
-	while (c->expiring)
-		pthread_cond_wait(&c->changed, &c->mutex);
-	assert(c->count == 0 && c->closing == 0);
-	pthread_mutex_unlock(&c->mutex);
-	pthread_cond_destroy(&c->changed);
-	pthread_mutex_destroy(&c->mutex);
-	free(c->files);
-	free(c->inodes);
-	free(c);
 }

@@ -252,6 +252,25 @@ struct file_cache {
 	_Atomic int64_t edge_inodes;
 };
 
+/* With the cache's mutex held: */
+struct inode_list *cache_inodes(struct file_cache *c, uint64_t ino);
+/* f is in nobody's use: into the idle list. */
+void cache_rest(struct file *f);
+/* Take the file that has been idle longest for closing (file_shut), if it was
+ * idle at until_ns already; v NULL: of any volume. */
+struct file *cache_take_idle(struct file_cache *c, const struct volume *v,
+			     uint64_t until_ns);
+/* True when the caller is to submit c->expire. */
+bool cache_want_expire(struct file_cache *c);
+/* And without: f, which is in no table any more, ends. Its place is free once
+ * its descriptors are, and all of it is done when the counts say so. */
+void file_end_counted(struct file *f);
+
+/* close.c ------------------------------------------------------------------ */
+
+/* f was taken by cache_take_idle: sync it, then close it unless somebody has
+ * found it meanwhile. Blocks. 0, or the sync's error (the ledger knows it). */
+int file_shut(struct file *f);
 /* files_max 0: a default that the descriptor limit allows. 0 or -errno. */
 int file_cache_new(struct file_cache **ret, struct engine *e,
 		   unsigned files_max);
@@ -289,6 +308,8 @@ void sync_join(struct file *f, struct sync_waiter *s);
 /* Many pages wait to be dropped: then s waits until a flush ended (true), else
  * nothing happens (false). */
 bool sync_hold(struct file *f, struct sync_waiter *s);
+/* No page of i waits for anything any more. */
+void sync_forget(struct inode *i);
 uint64_t sync_error_seq(struct file *f);
 /* 0, or what the newest failure was when one came after seq. */
 int sync_error_since(struct file *f, uint64_t seq);

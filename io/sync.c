@@ -214,6 +214,18 @@ sync_error_since(struct file *f, uint64_t seq)
 	return r;
 }
 
+void
+sync_forget(struct inode *i)
+{
+	struct edge_level was;
+
+	pthread_mutex_lock(&i->mutex);
+	was = level(i);
+	edge_forget(&i->edges);
+	account(i, was);
+	pthread_mutex_unlock(&i->mutex);
+}
+
 /* The sequence number first: who reads the old verifier after it only writes
  * again for nothing, and no COMMIT can be served before this turn ends. */
 static void
@@ -222,17 +234,14 @@ ledger_fail(struct file *f, const char *what, int error)
 	static _Atomic uint64_t failures;
 	uint64_t failure = atomic_fetch_add(&failures, 1) + 1;
 	struct inode *i = f->inode;
-	struct edge_level was;
 	struct file *g;
 
+	sync_forget(i);
 	pthread_mutex_lock(&i->mutex);
 	i->error_seq++;
 	i->error_last = error;
 	i->dirty = true;
-	was = level(i);
-	edge_forget(&i->edges);
 	edge_put_out(&i->edges);
-	account(i, was);
 	pthread_mutex_unlock(&i->mutex);
 	pthread_mutex_lock(&f->cache->mutex);
 	LIST_FOREACH (g, &i->files, in_inode)

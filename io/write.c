@@ -186,7 +186,7 @@ piece_op_done(struct op *op, int res)
 	piece_result(container_of(op, struct io_piece, op), res);
 }
 
-/* On a worker: all of the rest, blocking. */
+/* On a worker: the rest, or what one call takes of it. */
 static void
 piece_work_run(struct work *work)
 {
@@ -198,7 +198,7 @@ piece_work_run(struct work *work)
 	p->res = fault_point(OP_WRITE, &left);
 	if (p->res != 0)
 		return;
-	iov.iov_base = (void *)(uintptr_t)(p->data + p->done_bytes);
+	iov.iov_base = (void *)(p->data + p->done_bytes);
 	iov.iov_len = left;
 	n = pwritev2(p->write->file->fd, &iov, 1,
 		     (off_t)(p->offset + p->done_bytes), p->rwf);
