@@ -29,6 +29,7 @@ struct loop_fs {
 	char mount[96];  /* the file system */
 	char device[32]; /* /dev/loopN */
 	const char *kind;
+	int keep; /* descriptor of the device, or -1 */
 };
 
 static inline int
@@ -99,19 +100,16 @@ loop_attach(struct loop_fs *fs, uint32_t block_bytes)
 		close(control);
 	if (image >= 0)
 		close(image);
-	/* loop stays open until loop_fs_mount: it keeps the device. */
-	if (loop >= 0 && fcntl(loop, F_DUPFD_CLOEXEC, 700) < 0)
-		why = "no descriptor left";
-	if (loop >= 0)
-		close(loop);
+	fs->keep = loop; /* unmounted, it would clear itself */
 	return why;
 }
 
 static inline void
-loop_release(void)
+loop_release(struct loop_fs *fs)
 {
-	for (int fd = 700; fd < 720; fd++)
-		close(fd);
+	if (fs->keep >= 0)
+		close(fs->keep);
+	fs->keep = -1;
 }
 
 static inline const char *
@@ -145,7 +143,7 @@ loop_fs_make(struct loop_fs *fs, const char *kind, uint32_t block_bytes,
 	char options[64];
 	int fd;
 
-	*fs = (struct loop_fs){ .kind = kind };
+	*fs = (struct loop_fs){ .kind = kind, .keep = -1 };
 	if (why != NULL)
 		return why;
 	strcpy(fs->base, "/tmp/nvtest.XXXXXX");
@@ -175,31 +173,52 @@ loop_fs_remove(struct loop_fs *fs)
 {
 	if (fs->mount[0] != '\0')
 		(void)umount2(fs->mount, MNT_DETACH);
-	loop_release();
+	loop_release(fs);
 	if (fs->base[0] != '\0') {
 		(void)umount2(fs->base, MNT_DETACH);
 		(void)rmdir(fs->base);
 	}
-	*fs = (struct loop_fs){ 0 };
+	*fs = (struct loop_fs){ .keep = -1 };
 }
 
-/* Read requests and sectors read of the device, since it was made. */
-static inline uint64_t
-loop_sectors_read(const struct loop_fs *fs)
+/* No request is larger than a page. The loop driver takes a write that its
+ * backing file system cut short for a good one; such a write cannot be. */
+static inline bool
+loop_one_page_at_a_time(const struct loop_fs *fs)
 {
-	unsigned long long n[3] = { 0 };
+	char path[64];
+	FILE *f;
+	bool done;
+
+	(void)snprintf(path, sizeof(path),
+		       "/sys/block/%.16s/queue/max_sectors_kb", fs->device + 5);
+	f = fopen(path, "we");
+	if (f == NULL)
+		return false;
+	done = fputs("4", f) >= 0;
+	return fclose(f) == 0 && done;
+}
+
+enum loop_count { LOOP_SECTORS_READ = 2, LOOP_SECTORS_WRITTEN = 6 };
+
+/* A column of the device's stat file (Documentation/block/stat.rst). */
+static inline uint64_t
+loop_count(const struct loop_fs *fs, enum loop_count column)
+{
+	unsigned long long n = 0;
 	char path[64];
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "/sys/block/%s/stat",
+	(void)snprintf(path, sizeof(path), "/sys/block/%.16s/stat",
 		       fs->device + 5);
 	f = fopen(path, "re");
 	if (f == NULL)
 		return 0;
-	if (fscanf(f, "%llu %llu %llu", &n[0], &n[1], &n[2]) != 3)
-		n[2] = 0;
+	for (int i = 0; i <= (int)column; i++)
+		if (fscanf(f, "%llu", &n) != 1)
+			n = 0;
 	(void)fclose(f);
-	return n[2];
+	return n;
 }
 
 #endif

@@ -146,7 +146,8 @@ records_of(uint32_t record, enum io_stable stable, const char *name)
 	struct volume_counters *c = volume_counters(env.volume);
 	struct file *f = create_named(env.engine, env.volume, name);
 	uint64_t syncs = counted(&c->syncs);
-	uint64_t sectors = env.loop ? loop_sectors_read(&env.fs) : 0;
+	uint64_t sectors =
+		env.loop ? loop_count(&env.fs, LOOP_SECTORS_READ) : 0;
 	uint64_t reads;
 	size_t resident;
 
@@ -155,7 +156,9 @@ records_of(uint32_t record, enum io_stable stable, const char *name)
 		assert_int_equal(client_commit(reactor_of(0), f, NULL), 0);
 	syncs = counted(&c->syncs) - syncs;
 	resident = resident_when_quiet(file_fd(f), RECORDS / 100);
-	reads = env.loop ? (loop_sectors_read(&env.fs) - sectors) / 8 : 0;
+	reads = env.loop
+			? (loop_count(&env.fs, LOOP_SECTORS_READ) - sectors) / 8
+			: 0;
 	print_message("%s %u: %.3f reads, %zu resident, %.3f syncs a WRITE\n",
 		      name, record, (double)reads / RECORDS, resident,
 		      (double)syncs / RECORDS);
@@ -203,7 +206,8 @@ static void
 neighbours_come_late(void **state)
 {
 	struct file *f = create_named(env.engine, env.volume, "late");
-	uint64_t sectors = env.loop ? loop_sectors_read(&env.fs) : 0;
+	uint64_t sectors =
+		env.loop ? loop_count(&env.fs, LOOP_SECTORS_READ) : 0;
 	uint64_t reads;
 
 	(void)state;
@@ -212,7 +216,9 @@ neighbours_come_late(void **state)
 			(void)write_all(reactor_of(s), f, (uint64_t)s * RECORD,
 					RECORD, s + 1, IO_UNSTABLE);
 	assert_int_equal(client_commit(reactor_of(0), f, NULL), 0);
-	reads = env.loop ? (loop_sectors_read(&env.fs) - sectors) / 8 : 0;
+	reads = env.loop
+			? (loop_count(&env.fs, LOOP_SECTORS_READ) - sectors) / 8
+			: 0;
 	print_message("late: %.3f reads\n", (double)reads / RECORDS);
 	if (is_direct()) {
 		assert_true(reads <= RECORDS / 100);
