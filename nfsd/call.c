@@ -25,16 +25,8 @@ call_new(struct shard *s, struct conn *conn)
 		return NULL;
 	c = &s->calls[s->free_calls[--s->free_count]];
 	assert(c->magic == 0);
-	/* head, reply and res are large, and are filled before they are read */
-	memset(c, 0, offsetof(struct call, head));
-	c->head_bytes = 0;
-	memset(&c->examined, 0,
-	       offsetof(struct call, rq) - offsetof(struct call, examined));
+	memset(c, 0, offsetof(struct call, rq));
 	memset(&c->rq, 0, offsetof(struct request, res));
-	memset(&c->status, 0,
-	       offsetof(struct call, reply) - offsetof(struct call, status));
-	c->reply_bytes = c->tail_bytes = c->pad_bytes = c->sent_bytes = 0;
-	c->tail = NULL;
 	c->magic = CALL_MAGIC;
 	c->shard = s;
 	c->conn = conn;
@@ -55,7 +47,7 @@ call_free(struct call *c)
 	if (c->attached)
 		LIST_REMOVE(c, attached_link);
 	if (c->row != NULL && c->row->tail == TAIL_LIST)
-		free((void *)(uintptr_t)c->tail);
+		free((void *)c->tail); /* const to the sender only */
 	if (c->row != NULL && c->row->where == RUN_DATA)
 		data_fini(c);
 	if (c->room.base != NULL)
@@ -312,7 +304,7 @@ call_decode(struct call *c, const uint8_t *bytes, uint32_t n)
 	if (c->program == PROGRAM_NFS3 && c->rpc.proc == NFSPROC3_WRITE &&
 	    (c->phase != CALL_BODY || c->body_have != c->body_need))
 		return false;
-	xdrmem_create(&x, (char *)(uintptr_t)bytes + c->rpc.header_bytes,
+	xdrmem_create(&x, (char *)bytes + c->rpc.header_bytes,
 		      n - c->rpc.header_bytes, XDR_DECODE);
 	ok = c->row->decode(&x, &c->rq.args);
 	xdr_destroy(&x);

@@ -222,7 +222,7 @@ iov_add(struct conn *c, const void *base, size_t bytes, uint32_t *skip)
 	*skip -= cut;
 	if (bytes == cut)
 		return;
-	v->iov_base = (uint8_t *)(uintptr_t)base + cut;
+	v->iov_base = (uint8_t *)base + cut;
 	v->iov_len = bytes - cut;
 	c->msg.msg_iovlen++;
 }

@@ -90,8 +90,8 @@ static const struct option options[] = {
 static int
 bad_value(const char *option, const char *value)
 {
-	fprintf(stderr, "nvnfsd: --%s: \"%s\" is not valid\n%s", option, value,
-		usage);
+	(void)fprintf(stderr, "nvnfsd: --%s: \"%s\" is not valid\n%s", option,
+		      value, usage);
 	return EXIT_USAGE;
 }
 
@@ -214,13 +214,13 @@ parse_one(struct arguments *a, int opt)
 		a->check = true;
 		return 0;
 	case OPT_VERSION:
-		puts("nvnfsd " NVNFSD_VERSION FAULT_SUFFIX);
+		(void)puts("nvnfsd " NVNFSD_VERSION FAULT_SUFFIX);
 		return -1;
 	case OPT_HELP:
-		fputs(usage, stdout);
+		(void)fputs(usage, stdout);
 		return -1;
 	default:
-		fputs(usage, stderr);
+		(void)fputs(usage, stderr);
 		return EXIT_USAGE;
 	}
 }
@@ -240,8 +240,8 @@ parse_arguments(struct arguments *a, int argc, char **argv)
 			return rc;
 	}
 	if (optind < argc) {
-		fprintf(stderr, "nvnfsd: unexpected argument \"%s\"\n%s",
-			argv[optind], usage);
+		(void)fprintf(stderr, "nvnfsd: unexpected argument \"%s\"\n%s",
+			      argv[optind], usage);
 		return EXIT_USAGE;
 	}
 	/* Exports given here stand alone, unless a file is named too. */
@@ -324,9 +324,9 @@ check(const struct arguments *a, struct conf *c)
 	conf_report_fini(&r);
 	if (rc < 0)
 		return EXIT_FAILURE;
-	printf("# nvnfsd.conf\n");
+	(void)printf("# nvnfsd.conf\n");
 	conf_print(c, stdout);
-	printf("# exports\n");
+	(void)printf("# exports\n");
 	conf_exports_print(&e, stdout);
 	conf_exports_fini(&e);
 	return EXIT_SUCCESS;
@@ -344,10 +344,10 @@ print_address(const struct listener *l, char *out, size_t n)
 
 	if (l->addr.ss_family == AF_INET) {
 		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
-		snprintf(out, n, "%s:%u", host, ntohs(v4->sin_port));
+		(void)snprintf(out, n, "%s:%u", host, ntohs(v4->sin_port));
 	} else {
 		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
-		snprintf(out, n, "[%s]:%u", host, ntohs(v6->sin6_port));
+		(void)snprintf(out, n, "[%s]:%u", host, ntohs(v6->sin6_port));
 	}
 }
 
@@ -372,9 +372,9 @@ say_ready(struct server *s)
 
 	print_address(listen_first(s, PROGRAM_NFS3), nfs, sizeof(nfs));
 	print_address(listen_first(s, PROGRAM_MOUNT3), mount, sizeof(mount));
-	printf("nvnfsd: ready nfs=%s mount=%s exports=%u\n", nfs, mount,
-	       export_table_count(t));
-	fflush(stdout);
+	(void)printf("nvnfsd: ready nfs=%s mount=%s exports=%u\n", nfs, mount,
+		     export_table_count(t));
+	(void)fflush(stdout);
 	export_table_put(t);
 	notify_ready(s);
 }
@@ -439,14 +439,16 @@ int
 main(int argc, char **argv)
 {
 	struct arguments a = { 0 };
-	struct server *s;
+	struct server *s = NULL;
 	struct conf c;
 	sigset_t signals;
 	int rc;
 
 	rc = parse_arguments(&a, argc, argv);
-	if (rc != 0)
+	if (rc != 0) {
+		free(a.o.export_lines);
 		return rc < 0 ? EXIT_SUCCESS : rc;
+	}
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
@@ -454,8 +456,8 @@ main(int argc, char **argv)
 	sigaddset(&signals, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	/* A file size limit is an EFBIG, a closed peer an EPIPE. */
-	signal(SIGXFSZ, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
 	raise_limits();
 	rc = read_conf(&c, &a);
 	if (rc == 0)
@@ -469,7 +471,7 @@ main(int argc, char **argv)
 	log_set_level((enum log_level)c.level);
 	if (rc == 0)
 		rc = server_start(&s, &c, &a.o);
-	if (rc < 0) {
+	if (rc != 0) {
 		conf_fini(&c);
 		free(a.o.export_lines);
 		return EXIT_FAILURE;

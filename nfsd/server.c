@@ -199,7 +199,7 @@ start_engine(struct server *s, const struct server_options *o)
 	if (c.reactors == 0)
 		c.reactors = cpus > 0 ? (unsigned)cpus : 1;
 	s->shards = c.reactors;
-	s->shard = calloc(c.reactors, sizeof(*s->shard));
+	s->shard = calloc(c.reactors, sizeof(struct shard *));
 	if (s->shard == NULL)
 		return -ENOMEM;
 	rc = engine_new(&s->engine, &c);
@@ -412,7 +412,7 @@ int
 server_reload(struct server *s, struct conf *conf,
 	      const struct server_options *o)
 {
-	struct export_table *fresh, *old = s->exports;
+	struct export_table *fresh = NULL, *old = s->exports;
 	int rc = load_exports(s, conf, o, old, &fresh);
 
 	if (rc < 0) {

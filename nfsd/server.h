@@ -144,9 +144,10 @@ enum call_phase { CALL_HEAD, CALL_BODY, CALL_LINEAR, CALL_SERVICE };
 
 /*
  * A call's preallocated home, from the first byte of its record to the last of
- * its reply. call_free is the only way back.
+ * its reply. call_free is the only way back. What is large, and filled before
+ * it is read, stands last: call_new clears only what is before it.
  */
-struct call {
+struct call { /* NOLINT(clang-analyzer-optin.performance.Padding): to read */
 	unsigned magic;
 	enum call_phase phase;
 	struct shard *shard;
@@ -154,46 +155,48 @@ struct call {
 	struct rpc_call rpc;
 	unsigned program;
 	const struct nfs3_row *row;
-	/* the record */
-	uint8_t head[CALL_HEAD_BYTES];
+	/* the record: CALL_HEAD, CALL_BODY, CALL_LINEAR */
 	uint32_t head_bytes;
-	bool examined; /* what is in head is no WRITE with a payload to come */
-	uint32_t payload_at; /* in head, CALL_BODY */
+	bool examined;       /* head holds no WRITE with a payload to come */
+	bool waiting;        /* in the pool's queue, with body_waiter */
+	uint32_t payload_at; /* in head */
 	uint32_t payload_bytes, body_need, body_have, page_offset;
 	uint32_t want_bytes; /* a buffer is needed before going on; 0: no */
 	enum call_phase want_phase;
 	uint8_t *payload;
 	struct buf body;
 	struct buf_waiter body_waiter;
-	bool waiting; /* in the pool's queue */
 	/* service */
-	struct request rq;
 	enum nfsstat3 status;
 	struct work work;
 	struct object object;
+	bool resolved; /* object is to be given back */
 	struct file *file;
 	struct file_bracket bracket;
-	bool bracketed, resolved;
+	bool bracketed;
 	struct pre_op_attr before;
 	int error;
+	struct buf room;
+	size_t held_bytes; /* of its connection's share of the pool */
 	union {
 		struct io_write write;
 		struct io_read read;
 		struct io_commit commit;
 	} io;
-	struct buf room;
+	/* duplicate requests */
 	struct drc_entry *drc;
 	bool attached, abandoned;
 	struct message msg;
-	size_t held_bytes;
-	/* the reply */
-	uint8_t reply[CALL_REPLY_BYTES];
-	uint32_t reply_bytes; /* mark included */
-	const uint8_t *tail;
-	uint32_t tail_bytes, pad_bytes;
-	uint32_t sent_bytes;
-	STAILQ_ENTRY(call) ready_link;
 	LIST_ENTRY(call) attached_link;
+	/* the reply */
+	uint32_t reply_bytes; /* mark included */
+	uint32_t tail_bytes, pad_bytes, sent_bytes;
+	const uint8_t *tail;
+	STAILQ_ENTRY(call) ready_link;
+	/* not cleared */
+	struct request rq; /* but for res */
+	uint8_t head[CALL_HEAD_BYTES];
+	uint8_t reply[CALL_REPLY_BYTES];
 };
 
 /* conn.c ------------------------------------------------------------------ */

@@ -39,7 +39,7 @@ make_path(const char *dir)
 
 	if (strlen(dir) >= sizeof(path))
 		return -ENAMETOOLONG;
-	strcpy(path, dir);
+	memcpy(path, dir, strlen(dir) + 1);
 	for (p = path + 1; *p != '\0'; p++) {
 		if (*p != '/')
 			continue;
@@ -53,11 +53,25 @@ make_path(const char *dir)
 	return 0;
 }
 
-/* A torn or strange file keeps nothing. */
+static bool
+parse_kept(char *line, struct kept *k)
+{
+	char *end;
+
+	k->export_id = strtoull(line, &end, 16);
+	if (end != line + 16 || *end != ' ')
+		return false;
+	line = end + 1;
+	k->verifier = strtoull(line, &end, 16);
+	return end == line + 16 && *end == '\n';
+}
+
+/* From the first line on that is not as we write them, nothing is kept. */
 static int
 read_kept(struct state *s)
 {
 	struct kept k, *grown;
+	char line[64];
 	FILE *f;
 	int fd = openat(s->fd, VERIFIERS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -68,15 +82,14 @@ read_kept(struct state *s)
 		close(fd);
 		return -ENOMEM;
 	}
-	while (fscanf(f, "%16" SCNx64 " %16" SCNx64 "\n", &k.export_id,
-		      &k.verifier) == 2) {
+	while (fgets(line, sizeof(line), f) != NULL && parse_kept(line, &k)) {
 		grown = realloc(s->kept, (s->count + 1) * sizeof(k));
 		if (grown == NULL)
 			break;
 		s->kept = grown;
 		s->kept[s->count++] = k;
 	}
-	fclose(f);
+	(void)fclose(f);
 	return 0;
 }
 
@@ -169,8 +182,8 @@ state_keep(struct state *s, const struct export_table *t)
 	for (i = 0; i < export_table_count(t); i++) {
 		e = export_table_at(t, i);
 		v = e->rw != NULL ? e->rw : e->ro;
-		fprintf(f, "%016" PRIx64 " %016" PRIx64 "\n", e->id,
-			volume_verifier(v));
+		(void)fprintf(f, "%016" PRIx64 " %016" PRIx64 "\n", e->id,
+			      volume_verifier(v));
 	}
 	if (fflush(f) != 0 || fsync(fd) < 0)
 		rc = -errno;
