@@ -27,6 +27,14 @@ struct conf_report {
 #define CONF_MESSAGES_MAX 100u
 /* Frees what it holds; NULL is taken. */
 void conf_report_fini(struct conf_report *r);
+/* line 0 leaves the line out. A message that finds no memory is still counted
+ * as an error. */
+void conf_report_error(struct conf_report *r, const char *file, unsigned line,
+		       const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+void conf_report_warning(struct conf_report *r, const char *file, unsigned line,
+			 const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* The words for modes; conf knows them as text positions only. Their order is
  * that of the engine's enums (a test of nfsd/ checks it). */

@@ -13,14 +13,6 @@
 
 #define CONF_REASON_BYTES 256
 
-/* line 0 leaves the line out. A message that finds no memory is still counted
- * as an error. */
-void conf_report_error(struct conf_report *r, const char *file, unsigned line,
-		       const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-void conf_report_warning(struct conf_report *r, const char *file, unsigned line,
-			 const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
 /* A copy of word that is safe in a message: control characters as '?', cut
  * with "..." where it is long. Returns out. */
 #define REPORT_WORD_BYTES 80

@@ -9,7 +9,6 @@
  * export_access.c's.
  */
 #include "nfsd/export.h"
-#include "conf/parse.h"
 
 #include <assert.h>
 #include <errno.h>

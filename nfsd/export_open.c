@@ -6,7 +6,6 @@
  *
  * open_by_handle_at(2), exports(5).
  */
-#include "conf/parse.h"
 #include "nfsd/export.h"
 
 #include <assert.h>

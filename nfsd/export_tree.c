@@ -12,7 +12,6 @@
  *
  * open_tree(2), mount_setattr(2).
  */
-#include "conf/parse.h"
 #include "nfsd/export.h"
 
 #include <assert.h>
