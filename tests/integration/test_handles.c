@@ -300,7 +300,7 @@ check_flips(struct site *s, const struct raw_fh *fh)
 
 	for (bit = 0; bit < 8 * fh->bytes; bit++) {
 		bad = *fh;
-		bad.data[bit / 8] ^= (char)(1 << bit % 8);
+		bad.data[bit / 8] = (char)(bad.data[bit / 8] ^ 1 << bit % 8);
 		if (ask(s->r, ask_getattr(&bad), NULL) != NFS3ERR_BADHANDLE)
 			fail_msg("bit %u: not BADHANDLE", bit);
 		/* By the other way, too. */
@@ -329,7 +329,7 @@ test_forged(void **state)
 					 NFS3ERR_BADHANDLE);
 	}
 	bad = fh;
-	bad.data[20] ^= 1;
+	bad.data[20] = (char)~bad.data[20];
 	expect_everywhere(s, &bad, NFS3ERR_BADHANDLE);
 	expect_text(s, &fh, "old");
 	site_free(s);
