@@ -452,6 +452,7 @@ struct io_piece {
 	uint32_t bytes, done_bytes;
 	int rwf;
 	int res;
+	uint8_t again; /* times that it was told -EAGAIN */
 	bool direct;
 	bool busy;
 };
@@ -520,6 +521,7 @@ struct io_read {
 	uint32_t have;
 	uint32_t want; /* bytes of the caller's that can exist */
 	int rwf;
+	uint8_t again; /* times that it was told -EAGAIN */
 	bool direct;
 };
 void io_read_start(struct io_read *r);

@@ -19,6 +19,8 @@
 
 #include <string.h>
 
+#define PIECE_AGAIN_MAX 16
+
 enum { PIECE_HEAD, PIECE_TAIL, PIECE_MIDDLE }; /* and those after it */
 
 static void piece_go(struct io_piece *p);
@@ -155,6 +157,16 @@ refused_direct(int res)
 	return res == -EINVAL || res == -EOPNOTSUPP || res == -ENOTBLK;
 }
 
+/* Nothing came of it and it may be tried once more. The ring tries again by
+ * itself what would have blocked; who says -EAGAIN after that is short of
+ * something, which shall not become a client's error at once. */
+static bool
+wants_again(struct io_piece *p, int res)
+{
+	return res == -EINTR ||
+	       (res == -EAGAIN && p->again++ < PIECE_AGAIN_MAX);
+}
+
 static void
 piece_result(struct io_piece *p, int res)
 {
@@ -164,7 +176,7 @@ piece_result(struct io_piece *p, int res)
 		piece_fall_back(p);
 		return;
 	}
-	if (res <= 0 && res != -EINTR) {
+	if (res <= 0 && !wants_again(p, res)) {
 		piece_end(p, res == 0 ? -EIO : res);
 		return;
 	}
@@ -251,6 +263,7 @@ piece_start(struct io_write *w, struct io_piece *p, uint64_t offset,
 	p->offset = offset;
 	p->bytes = bytes;
 	p->done_bytes = 0;
+	p->again = 0;
 	p->direct = direct;
 	p->rwf = direct ? 0 : w->buffered_rwf;
 	p->busy = true;
