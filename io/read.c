@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define DIRECT_BYTES_MIN (64u << 10) /* of a misaligned READ */
+#define READ_AGAIN_MAX   16
 
 static void read_io(struct io_read *r);
 
@@ -55,7 +56,7 @@ read_end(struct io_read *r, int error)
 		got = r->want;
 	if (error != 0 && got == 0) {
 		r->error =
-			error == -ECANCELED || error == -EINTR ? -EIO : error;
+			error == -ECANCELED || error == -EAGAIN ? -EIO : error;
 		r->done(r);
 		return;
 	}
@@ -119,7 +120,7 @@ read_op_done(struct op *op, int res)
 {
 	struct io_read *r = container_of(op, struct io_read, op);
 
-	if (res == -EINTR) {
+	if (res == -EINTR || (res == -EAGAIN && r->again++ < READ_AGAIN_MAX)) {
 		read_io(r);
 	} else if (r->direct && (res == -EINVAL || res == -EOPNOTSUPP)) {
 		read_fall_back(r);
