@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,12 +32,40 @@ harness_sh(const char *format, ...)
 	return WIFEXITED(rc) ? WEXITSTATUS(rc) : 128;
 }
 
+/* Those that a failed test left behind end with the process. */
+static struct harness *live;
+
+static void
+free_live(void)
+{
+	while (live != NULL)
+		harness_free(live);
+}
+
+/* Interrupted from outside (Ctrl-C, a timeout): what the test made goes too.
+ * exit() is not for signal handlers, but nothing else would clean up. */
+static void
+end_test(int sig)
+{
+	exit(128 + sig); /* NOLINT(bugprone-signal-handler,cert-sig30-c) */
+}
+
 struct harness *
 harness_new(const char *options)
 {
+	static bool registered;
 	struct harness *h = calloc(1, sizeof(*h));
 
 	assert_non_null(h);
+	if (!registered) {
+		assert_int_equal(atexit(free_live), 0);
+		(void)signal(SIGINT, end_test);
+		(void)signal(SIGTERM, end_test);
+		(void)signal(SIGHUP, end_test);
+	}
+	registered = true;
+	h->next = live;
+	live = h;
 	snprintf(h->dir, sizeof(h->dir), "%s/nvnfsd-test-XXXXXX",
 		 getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
 	assert_non_null(mkdtemp(h->dir));
@@ -81,7 +110,8 @@ harness_mount(struct harness *h, const char *fs, unsigned sector, unsigned mib)
 	char command[900];
 	const char *force = strcmp(fs, "ext4") == 0 ? "-F" : "-f";
 
-	snprintf(h->image, sizeof(h->image), "%s/image", h->dir);
+	if (h->image[0] == '\0')
+		snprintf(h->image, sizeof(h->image), "%s/image", h->dir);
 	assert_int_equal(harness_sh("truncate -s %uM %s", mib, h->image), 0);
 	snprintf(command, sizeof(command),
 		 "losetup -b %u --show -f %s 2>/dev/null", sector, h->image);
@@ -99,6 +129,15 @@ harness_mount(struct harness *h, const char *fs, unsigned sector, unsigned mib)
 	return true;
 }
 
+void
+harness_remount(struct harness *h)
+{
+	assert_int_equal(h->pid, 0);
+	assert_int_equal(harness_sh("umount %s && mount %s %s", h->export,
+				    h->loop, h->export),
+			 0);
+}
+
 static void
 child(struct harness *h, int out)
 {
@@ -111,6 +150,7 @@ child(struct harness *h, int out)
 	snprintf(line, sizeof(line), "%s %s", h->export, h->client);
 	snprintf(state, sizeof(state), "%s/state", h->dir);
 	snprintf(log, sizeof(log), "%s/log", h->dir);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
 	if (fd < 0 || dup2(fd, 2) < 0 || dup2(out, 1) < 0)
 		_exit(99);
@@ -124,8 +164,8 @@ child(struct harness *h, int out)
 	argv[n++] = state;
 	argv[n++] = "--config";
 	argv[n++] = "/dev/null";
-	argv[n++] = "--export";
-	argv[n++] = line;
+	argv[n++] = h->exports[0] != '\0' ? "--exports" : "--export";
+	argv[n++] = h->exports[0] != '\0' ? h->exports : line;
 	for (i = 0; i < h->arg_count; i++)
 		argv[n++] = h->args[i];
 	argv[n] = NULL;
@@ -202,18 +242,24 @@ harness_signal(struct harness *h, int sig)
 }
 
 void
-harness_stop(struct harness *h)
+harness_end(struct harness *h, int want)
 {
 	int status;
 
 	harness_signal(h, SIGTERM);
 	assert_int_equal(waitpid(h->pid, &status, 0), h->pid);
 	h->pid = 0;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 ||
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != want ||
 	    harness_logged(h, "Sanitizer|runtime error")) {
 		print_log(h);
 		fail_msg("the server ended with status 0x%x", (unsigned)status);
 	}
+}
+
+void
+harness_stop(struct harness *h)
+{
+	harness_end(h, 0);
 }
 
 void
@@ -227,8 +273,13 @@ harness_kill(struct harness *h)
 void
 harness_free(struct harness *h)
 {
+	struct harness **at = &live;
+
 	if (h == NULL)
 		return;
+	while (*at != h)
+		at = &(*at)->next;
+	*at = h->next;
 	if (h->pid > 0) {
 		kill(h->pid, SIGKILL);
 		waitpid(h->pid, NULL, 0);
@@ -247,20 +298,33 @@ harness_logged(const struct harness *h, const char *pattern)
 	return harness_sh("grep -qE '%s' %s/log", pattern, h->dir) == 0;
 }
 
+unsigned
+harness_log_count(const struct harness *h, const char *pattern)
+{
+	char command[700], line[32];
+
+	snprintf(command, sizeof(command), "grep -cE '%s' %s/log", pattern,
+		 h->dir);
+	(void)read_word(command, line, sizeof(line)); /* 1: no line */
+	return (unsigned)strtoul(line, NULL, 10);
+}
+
+bool
+harness_has_faults(void)
+{
+	return harness_sh("%s --version | grep -q fault", getenv("NVNFSD")) ==
+	       0;
+}
+
 uint64_t
-harness_stat(struct harness *h, const char *name)
+harness_last_stat(const struct harness *h, const char *name)
 {
 	char path[300], part[64];
 	struct json_object *root, *o;
 	const char *dot;
 	uint64_t value;
-	struct stat st;
 
 	snprintf(path, sizeof(path), "%s/state/stats.json", h->dir);
-	unlink(path);
-	harness_signal(h, SIGUSR1);
-	while (stat(path, &st) < 0) /* replaced atomically: whole once there */
-		usleep(2000);
 	root = o = json_object_from_file(path);
 	assert_non_null(root);
 	for (; (dot = strchr(name, '.')) != NULL; name = dot + 1) {
@@ -272,6 +336,20 @@ harness_stat(struct harness *h, const char *name)
 	value = json_object_get_uint64(o);
 	json_object_put(root);
 	return value;
+}
+
+uint64_t
+harness_stat(struct harness *h, const char *name)
+{
+	char path[300];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/state/stats.json", h->dir);
+	unlink(path);
+	harness_signal(h, SIGUSR1);
+	while (stat(path, &st) < 0) /* replaced atomically: whole once there */
+		usleep(2000);
+	return harness_last_stat(h, name);
 }
 
 struct device_stat

@@ -37,8 +37,9 @@
  */
 struct harness {
 	char dir[256];
-	char export[300]; /* dir/export, or where harness_mount put a device */
-	char client[400]; /* CLIENT(options) of the export line */
+	char export[300];  /* dir/export, or where harness_mount put a device */
+	char client[400];  /* CLIENT(options) of the export line */
+	char exports[300]; /* a file of exports instead of that line, or "" */
 	const char *args[HARNESS_ARGS_MAX]; /* further ones, NULL-terminated */
 	unsigned arg_count;
 	const char *env[8]; /* NAME=VALUE for the server, NULL-terminated */
@@ -47,6 +48,7 @@ struct harness {
 	uint16_t port, mount_port;
 	char loop[64]; /* loop device under export, "" if none */
 	char image[300];
+	struct harness *next; /* private to harness.c */
 };
 
 /* Make the directory; the server is not started yet. options: of the export
@@ -56,9 +58,13 @@ void harness_arg(struct harness *h, const char *arg); /* kept by pointer */
 void harness_env(struct harness *h, const char *name_value);
 /* A file system of mib MiB on a loop device under export; fs is "xfs", "ext4"
  * or "btrfs", sector 512 or 4096. False (and a printed reason) where this
- * machine can't: the test should then skip(). Before harness_start. */
+ * machine can't: the test should then skip(). Before harness_start. image may
+ * be set before, else it is dir/image. */
 bool harness_mount(struct harness *h, const char *fs, unsigned sector,
 		   unsigned mib);
+/* Unmount and mount it again: nothing of it is in the page cache then. Only
+ * while no server runs. */
+void harness_remount(struct harness *h);
 /* Run NVNFSD (environment variable) and wait for its ready line. */
 void harness_start(struct harness *h);
 /* As harness_start, but the server is expected to exit by itself; its status.
@@ -66,15 +72,24 @@ void harness_start(struct harness *h);
 int harness_run(struct harness *h);
 /* SIGTERM; it must exit 0. Its log must hold no sanitizer report. */
 void harness_stop(struct harness *h);
+/* The same where its exit status is to be another one. */
+void harness_end(struct harness *h, int want);
 void harness_kill(struct harness *h); /* SIGKILL, and reap */
 void harness_signal(struct harness *h, int sig);
-/* Stop if running, unmount, detach, remove everything. */
+/* Stop if running, unmount, detach, remove everything. What a failed test left
+ * behind is freed when the process ends. */
 void harness_free(struct harness *h);
 /* Does the log hold this text (an ERE of grep -E)? */
 bool harness_logged(const struct harness *h, const char *pattern);
 /* A number of stats.json after SIGUSR1, by name (top level, or "writes.split").
  */
 uint64_t harness_stat(struct harness *h, const char *name);
+/* The same of what the server wrote when it ended. */
+uint64_t harness_last_stat(const struct harness *h, const char *name);
+/* How many lines of the log match? */
+unsigned harness_log_count(const struct harness *h, const char *pattern);
+/* Does the server under test have fault points (built with -Dfault=true)? */
+bool harness_has_faults(void);
 /* Device reads, 4 KiB units of them, writes, flushes since the device is there
  * (/sys/block/loopN/stat). Only after harness_mount. */
 struct device_stat {
@@ -116,6 +131,11 @@ struct raw *raw_connect(uint16_t port);
 /* From a source port below 1024 (root). */
 struct raw *raw_connect_reserved(uint16_t port);
 void raw_close(struct raw *r); /* and free */
+/* Free what decoded results hold: of a connection that makes many calls. */
+void raw_forget(struct raw *r);
+/* A new connection in the old one's place; out stays, so that it can be sent
+ * again. */
+void raw_reconnect(struct raw *r, uint16_t port);
 /* Build a call into out: header with a credential of flavor; args may be NULL.
  * encode is one of libnfs's zdr_X functions. Returns the xid. */
 typedef uint32_t raw_zdr_fn(ZDR *zdr, void *object);
@@ -124,6 +144,8 @@ uint32_t raw_build(struct raw *r, uint32_t prog, uint32_t vers, uint32_t proc,
 void raw_append(struct raw *r, const void *bytes, uint32_t n);
 /* Send out as one fragment. */
 void raw_send(struct raw *r);
+/* Likewise; false when the connection has ended. */
+bool raw_try_send(struct raw *r);
 /* Send out in fragments of at most n payload bytes. */
 void raw_send_fragments(struct raw *r, uint32_t n);
 void raw_send_bytes(struct raw *r, const void *bytes, size_t n);

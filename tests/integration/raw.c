@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,23 +37,43 @@ get(const struct raw *r, uint32_t at)
 	return ntohl(word);
 }
 
-static struct raw *
-raw_new(int fd, uint16_t port)
+static bool
+connect_to(int fd, uint16_t port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
 				 .sin_port = htons(port) };
+	int one = 1;
+
+	/* Mark and payload go by two sends: the second must not wait for the
+	 * first's acknowledgement. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+}
+
+static struct raw *
+raw_new(int fd, uint16_t port)
+{
 	struct raw *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
-	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	r->fd = fd;
 	r->xid = 0x10000;
 	r->flavor = 1;
 	r->out = malloc(RAW_RECORD_MAX);
 	r->in = malloc(RAW_RECORD_MAX);
 	assert_true(r->out != NULL && r->in != NULL && fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_true(connect_to(fd, port));
 	return r;
+}
+
+void
+raw_reconnect(struct raw *r, uint16_t port)
+{
+	close(r->fd);
+	r->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(r->fd >= 0);
+	assert_true(connect_to(r->fd, port));
 }
 
 struct raw *
@@ -78,17 +99,23 @@ raw_connect_reserved(uint16_t port)
 }
 
 void
-raw_close(struct raw *r)
+raw_forget(struct raw *r)
 {
 	struct raw_memory *m;
 
-	if (r == NULL)
-		return;
 	while ((m = r->memory) != NULL) {
 		r->memory = m->next;
 		libnfs_zdr_destroy(&m->zdr);
 		free(m);
 	}
+}
+
+void
+raw_close(struct raw *r)
+{
+	if (r == NULL)
+		return;
+	raw_forget(r);
 	close(r->fd);
 	free(r->out);
 	free(r->in);
@@ -150,18 +177,34 @@ raw_build(struct raw *r, uint32_t prog, uint32_t vers, uint32_t proc,
 	return r->xid++;
 }
 
-void
-raw_send_bytes(struct raw *r, const void *bytes, size_t n)
+static bool
+send_bytes(struct raw *r, const void *bytes, size_t n)
 {
 	const uint8_t *p = bytes;
 	ssize_t sent;
 
 	while (n > 0) {
 		sent = send(r->fd, p, n, MSG_NOSIGNAL);
-		assert_true(sent > 0);
+		if (sent <= 0)
+			return false;
 		p += sent;
 		n -= (size_t)sent;
 	}
+	return true;
+}
+
+void
+raw_send_bytes(struct raw *r, const void *bytes, size_t n)
+{
+	assert_true(send_bytes(r, bytes, n));
+}
+
+bool
+raw_try_send(struct raw *r)
+{
+	uint32_t mark = htonl(r->out_bytes | 0x80000000u);
+
+	return send_bytes(r, &mark, 4) && send_bytes(r, r->out, r->out_bytes);
 }
 
 void
