@@ -37,6 +37,18 @@ site_start(struct site *s)
 	assert_int_equal(raw_mount(s->r, s->h->export, &s->root), 0);
 }
 
+void
+site_mkfs(struct site *s, const char *command)
+{
+	const struct harness *h = s->h;
+
+	assert_int_equal(harness_sh("umount %s && %s %s >%s/mkfs.log 2>&1 && "
+				    "mount %s %s && chmod 777 %s",
+				    h->export, command, h->loop, h->dir,
+				    h->loop, h->export, h->export),
+			 0);
+}
+
 struct site *
 site_new(const char *engine, const char *options, const char *fs)
 {

@@ -24,6 +24,9 @@ struct site *site_new(const char *engine, const char *options, const char *fs);
 struct site *site_prepare(const char *engine, const char *options,
 			  const char *fs);
 void site_start(struct site *s);
+/* In between: another file system on the device, by this command and its
+ * options. */
+void site_mkfs(struct site *s, const char *command);
 /* Stop and start: the handles stay, the connection is a new one. */
 void site_restart(struct site *s);
 /* Stop (cleanly, or the test fails), and free all. */

@@ -303,12 +303,7 @@ test_exclusive_rounded(void **state)
 {
 	struct site *s = site_prepare(engine, NULL, "ext4");
 
-	assert_int_equal(harness_sh("umount %s && mkfs.ext4 -q -F -I 128 %s "
-				    ">%s/mkfs.log 2>&1 && mount %s %s && "
-				    "chmod 777 %s",
-				    s->h->export, s->h->loop, s->h->dir,
-				    s->h->loop, s->h->export, s->h->export),
-			 0);
+	site_mkfs(s, "mkfs.ext4 -q -F -I 128");
 	site_start(s);
 	exclusive(s);
 }
