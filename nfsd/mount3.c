@@ -120,26 +120,54 @@ log_refusal(const char *host, const char *path, int error)
 					    : strerror(-error));
 }
 
+/* The handle, or why there is none; *path is what was asked for. */
+static int
+mount_answer(struct request *rq, const char *host, char path[MNT3_PATHLEN + 1])
+{
+	const struct nfs3_bytes *sent = &rq->args.mount.path;
+	int error = mount_path_normalise(path, sent->data, sent->bytes);
+
+	if (error < 0) {
+		log_refusal(host, "what is no absolute path", error);
+		return error;
+	}
+	error = mount_path(rq, path);
+	if (error < 0)
+		log_refusal(host, path, error);
+	return error;
+}
+
+/* MOUNT's statuses are NFS's by number. */
+static enum nfsstat3
+mount_status(struct request *rq, int error)
+{
+	rq->res.mnt.status = mount3_status(error);
+	return (enum nfsstat3)rq->res.mnt.status;
+}
+
 enum nfsstat3
 mount3_mnt(struct request *rq)
 {
-	const struct nfs3_bytes *sent = &rq->args.mount.path;
 	char path[MNT3_PATHLEN + 1], host[INET6_ADDRSTRLEN];
-	int error = mount_path_normalise(path, sent->data, sent->bytes);
+	int error;
 
 	client_host(rq->client, host);
-	if (error < 0) {
-		log_refusal(host, "what is no absolute path", error);
-	} else {
-		error = mount_path(rq, path);
-		if (error < 0)
-			log_refusal(host, path, error);
-		else
-			mount_list_add(server_mounts(rq->server), host, path);
-	}
-	rq->res.mnt.status = mount3_status(error);
-	/* MOUNT's statuses are NFS's by number. */
-	return (enum nfsstat3)rq->res.mnt.status;
+	error = mount_answer(rq, host, path);
+	if (!error)
+		mount_list_add(server_mounts(rq->server), host, path);
+	return mount_status(rq, error);
+}
+
+/* Version 1 gives out handles of NFS version 2, which ours do not fit into. */
+enum nfsstat3
+mount1_mnt(struct request *rq)
+{
+	char path[MNT3_PATHLEN + 1], host[INET6_ADDRSTRLEN];
+	int error;
+
+	client_host(rq->client, host);
+	error = mount_answer(rq, host, path);
+	return mount_status(rq, error < 0 ? error : -EOPNOTSUPP);
 }
 
 /* UMNT, UMNTALL: nothing is answered, whatever becomes of it */

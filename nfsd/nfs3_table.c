@@ -227,8 +227,8 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 	},
 };
 
-/* Both versions of MOUNT differ in MNT's reply alone. */
-#define MOUNT_ROWS(mnt_encode, mnt_bytes)                                      \
+/* The versions of MOUNT differ in MNT alone. */
+#define MOUNT_ROWS(mnt_run, mnt_encode, mnt_bytes)                             \
 	{                                                                      \
 		[MOUNTPROC3_NULL] = { .name = "NULL",                          \
 				      .decode = nfs3_decode_void,              \
@@ -237,7 +237,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 				      .idempotent = true },                    \
 		[MOUNTPROC3_MNT] = { .name = "MNT",                            \
 				     .decode = mount3_decode_path,             \
-				     .run = mount3_mnt,                        \
+				     .run = (mnt_run),                         \
 				     .encode = (mnt_encode),                   \
 				     .where = RUN_WORKER,                      \
 				     .reply_bytes_max = (mnt_bytes),           \
@@ -270,11 +270,11 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 					.idempotent = true },                  \
 	}
 
-static const struct nfs3_row mount3_rows[MOUNTPROC3_COUNT] =
-	MOUNT_ROWS(mount3_encode_mnt, STATUS_BYTES + NFS3_FH_BYTES +
-					      (1 + FLAVORS_MAX) * WORD_BYTES);
+static const struct nfs3_row mount3_rows[MOUNTPROC3_COUNT] = MOUNT_ROWS(
+	mount3_mnt, mount3_encode_mnt,
+	STATUS_BYTES + NFS3_FH_BYTES + (1 + FLAVORS_MAX) * WORD_BYTES);
 static const struct nfs3_row mount1_rows[MOUNTPROC3_COUNT] =
-	MOUNT_ROWS(mount1_encode_mnt, STATUS_BYTES);
+	MOUNT_ROWS(mount1_mnt, mount1_encode_mnt, STATUS_BYTES);
 
 static_assert(STATUS_BYTES + NFS3_POST_OP_BYTES + READLINK_BYTES <=
 		      NFS3_REPLY_BYTES_MAX,

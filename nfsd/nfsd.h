@@ -261,7 +261,7 @@ nfs3_run_fn nfs3_getattr, nfs3_setattr, nfs3_lookup, nfs3_access, nfs3_readlink,
 /* The status is in res.mnt; DUMP's list of mounts is kept in memory and in the
  * state directory, as a hint only (RFC 1813, 5.2.2). */
 nfs3_run_fn mount3_null, mount3_mnt, mount3_dump, mount3_umnt, mount3_umntall,
-	mount3_export;
+	mount3_export, mount1_mnt;
 
 /* mount_path.c: what MNT and UMNT name */
 
