@@ -55,20 +55,42 @@ grow_one(struct edge_span **p, unsigned room)
 	return 0;
 }
 
-/* All three arrays hold room spans, or (after a failure) more. */
-static bool
-grow_to(struct edge_table *t, unsigned spans)
+static unsigned
+room_for(unsigned had, unsigned spans)
 {
-	unsigned room = t->room == 0 ? EDGE_ROOM_FIRST : t->room;
+	unsigned room = had == 0 ? EDGE_ROOM_FIRST : had;
 
 	while (room < spans)
 		room *= 2;
+	return room;
+}
+
+/* Both arrays hold room spans, or (after a failure) more. */
+static bool
+grow_to(struct edge_table *t, unsigned spans)
+{
+	unsigned room = room_for(t->room, spans);
+
 	if (room == t->room)
 		return true;
-	if (grow_one(&t->span, room) != 0 || grow_one(&t->spare, room) != 0 ||
-	    grow_one(&t->out, room) != 0)
+	if (grow_one(&t->span, room) != 0 || grow_one(&t->spare, room) != 0)
 		return false;
 	t->room = room;
+	return true;
+}
+
+/* Only when nothing is out: whoever took it reads it without the mutex. */
+static bool
+grow_out(struct edge_table *t, unsigned spans)
+{
+	unsigned room = room_for(t->out_room, spans);
+
+	assert(t->outs == 0);
+	if (room == t->out_room)
+		return true;
+	if (grow_one(&t->out, room) != 0)
+		return false;
+	t->out_room = room;
 	return true;
 }
 
@@ -145,7 +167,7 @@ put_out(struct edge_table *t, uint64_t start, uint64_t end)
 			o->end = end;
 		return;
 	}
-	assert(t->outs < t->room);
+	assert(t->outs < t->out_room);
 	t->out[t->outs++] = (struct edge_span){ .start = start, .end = end };
 }
 
@@ -219,7 +241,9 @@ take(struct edge_table *t, uint64_t limit)
 	unsigned n = t->spans, spans = 0;
 
 	assert(t->outs == 0);
-	if (n == 0)
+	/* A span gives one range at the most. Without memory for them the pages
+	 * stay until the next time. */
+	if (n == 0 || !grow_out(t, n))
 		return;
 	(void)grow_to(t, 2 * n);
 	was = t->span;

@@ -117,8 +117,8 @@ struct edge_span {
  */
 struct edge_table {
 	struct edge_span *span, *spare; /* room each */
-	struct edge_span *out;          /* taken, page-rounded, sorted; room */
-	unsigned spans, outs, room;
+	struct edge_span *out;          /* taken, page-rounded, sorted */
+	unsigned spans, room, outs, out_room;
 	uint64_t pages; /* of the fresh spans, an upper bound */
 	uint64_t fold;  /* bytes of the largest folio that our writes made */
 	uint64_t page;
@@ -135,7 +135,8 @@ void edge_fini(struct edge_table *t);
  * (the pages then stay until the kernel wants them). */
 bool edge_add(struct edge_table *t, uint64_t start, uint64_t end);
 /* Move full pages to out (which must be empty: edge_put_out); when many spans
- * are there, or memory is short, the older half pages too. */
+ * are there, or memory is short, the older half pages too. Until edge_put_out
+ * nothing else touches out: the taker reads it without the mutex. */
 void edge_take(struct edge_table *t, bool is_short);
 /* Move everything to out, half pages as well. */
 void edge_take_all(struct edge_table *t);
@@ -313,8 +314,8 @@ void sync_forget(struct inode *i);
 uint64_t sync_error_seq(struct file *f);
 /* 0, or what the newest failure was when one came after seq. */
 int sync_error_since(struct file *f, uint64_t seq);
-/* Blocks: sync by this thread unless another does (then 0 at once: the file is
- * in use), drop all pages. For a file that is about to be closed. */
+/* Blocks: sync, and drop all pages unless another thread is about to. For a
+ * file that is about to be closed. */
 int sync_last(struct file *f);
 
 #endif

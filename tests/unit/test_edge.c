@@ -275,6 +275,32 @@ random_against_model(void **state)
 	free(m);
 }
 
+/* What was taken is read without the mutex while other spans come. */
+static void
+taken_stays_in_place(void **state)
+{
+	const struct edge_span *out;
+	struct edge_table t;
+
+	(void)state;
+	edge_init(&t, P);
+	edge_add(&t, 0, P);
+	edge_take(&t, false);
+	out = t.out;
+	for (uint64_t i = 1; i < 1000; i++) {
+		assert_true(edge_add(&t, 2 * i * P, 2 * i * P + 100));
+		assert_ptr_equal(t.out, out);
+	}
+	assert_int_equal(t.outs, 1);
+	assert_int_equal(out[0].start, 0);
+	assert_int_equal(out[0].end, P);
+	edge_put_out(&t);
+	edge_take_all(&t);
+	assert_int_equal(t.outs, 999);
+	edge_put_out(&t);
+	edge_fini(&t);
+}
+
 int
 main(void)
 {
@@ -285,6 +311,7 @@ main(void)
 		cmocka_unit_test(folio_of_two_pages),
 		cmocka_unit_test(old_halves_go),
 		cmocka_unit_test(bounded),
+		cmocka_unit_test(taken_stays_in_place),
 		cmocka_unit_test(random_against_model),
 	};
 
