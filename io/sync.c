@@ -241,7 +241,6 @@ ledger_fail(struct file *f, const char *what, int error)
 	i->error_seq++;
 	i->error_last = error;
 	i->dirty = true;
-	edge_put_out(&i->edges);
 	pthread_mutex_unlock(&i->mutex);
 	pthread_mutex_lock(&f->cache->mutex);
 	LIST_FOREACH (g, &i->files, in_inode)
@@ -319,6 +318,14 @@ turn_sync(struct turn *t)
 }
 
 static void
+put_out(struct inode *i)
+{
+	pthread_mutex_lock(&i->mutex);
+	edge_put_out(&i->edges);
+	pthread_mutex_unlock(&i->mutex);
+}
+
+static void
 drop_out(struct turn *t)
 {
 	struct inode *i = t->file->inode;
@@ -334,9 +341,7 @@ drop_out(struct turn *t)
 	}
 	count_add(&volume_counters(t->file->volume)->pages_dropped,
 		  bytes / e->page);
-	pthread_mutex_lock(&i->mutex);
-	edge_put_out(e);
-	pthread_mutex_unlock(&i->mutex);
+	put_out(i);
 }
 
 static void
@@ -362,6 +367,7 @@ turn_run(struct turn *t, bool all)
 	turn_begin(t, all);
 	t->error = t->sync ? turn_sync(t) : all ? 0 : flush_out(t);
 	if (t->error != 0) {
+		put_out(t->file->inode);
 		ledger_fail(t->file, t->sync ? "sync" : "flush", t->error);
 		wake(t->waiting, t->error);
 	} else if (t->thorough) {
@@ -410,6 +416,20 @@ job_run(struct work *w)
 	file_put(t.file);
 }
 
+/* Another file of the inode is in use (or f again), and its turn runs. That
+ * turn's result comes too late for f's volume, which is told through f: so f
+ * looks for itself, whatever dirty says. */
+static int
+sync_beside(struct file *f)
+{
+	struct turn t = { .file = f };
+	int r = turn_sync(&t);
+
+	if (r != 0)
+		ledger_fail(f, "sync", r);
+	return r;
+}
+
 int
 sync_last(struct file *f)
 {
@@ -421,8 +441,8 @@ sync_last(struct file *f)
 	pthread_mutex_lock(&i->mutex);
 	mine = claim(i);
 	pthread_mutex_unlock(&i->mutex);
-	if (!mine) /* another file of the inode, or f again, is in use */
-		return 0;
+	if (!mine)
+		return sync_beside(f);
 	turn_run(&t, true);
 	next = turn_next(i, NULL);
 	if (next != NULL)
