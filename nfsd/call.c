@@ -64,6 +64,13 @@ call_free(struct call *c)
 	conn_unref(conn);
 }
 
+void
+call_hold(struct call *c, size_t bytes)
+{
+	c->held_bytes += bytes;
+	c->conn->held_bytes += bytes;
+}
+
 /* Replies -------------------------------------------------------------------
  */
 
@@ -256,6 +263,7 @@ call_find_room(struct call *c)
 		want = CALL_ROOM_BYTES_MAX;
 	if (want < IO_SMALL_BYTES)
 		want = IO_SMALL_BYTES;
+	call_hold(c, want);
 	c->body_waiter.ready = room_ready;
 	c->body_waiter.bytes = want;
 	c->body_waiter.buf = &c->room;

@@ -151,8 +151,7 @@ call_settle(struct call *c)
 
 	c->phase = c->want_phase;
 	c->want_bytes = 0;
-	c->held_bytes += c->body.bytes;
-	c->conn->held_bytes += c->body.bytes;
+	call_hold(c, c->body.bytes);
 	if (c->phase == CALL_LINEAR) {
 		memcpy(c->body.base, c->head, c->head_bytes);
 		c->body_have = c->head_bytes;

@@ -140,6 +140,14 @@ read_done(struct io_read *r)
 	data_reply(c, r->error);
 }
 
+static uint32_t
+read_bytes(const struct call *c)
+{
+	uint32_t n = c->rq.args.read.count;
+
+	return n < IO_TRANSFER_BYTES_MAX ? n : IO_TRANSFER_BYTES_MAX;
+}
+
 static void
 read_start(struct call *c, uint64_t size)
 {
@@ -154,11 +162,8 @@ read_start(struct call *c, uint64_t size)
 	r->reactor = c->shard->reactor;
 	r->file = c->file;
 	r->offset = a->offset;
-	r->bytes = a->count < IO_TRANSFER_BYTES_MAX ? a->count
-						    : IO_TRANSFER_BYTES_MAX;
+	r->bytes = read_bytes(c);
 	r->done = read_done;
-	c->held_bytes += r->bytes;
-	c->conn->held_bytes += r->bytes;
 	io_read_start(r);
 }
 
@@ -287,6 +292,8 @@ data_begin(struct call *c)
 
 	memset(&c->rq.res, 0, sizeof(c->rq.res.write));
 	memset(&c->rq.res.read, 0, sizeof(c->rq.res.read));
+	if (c->rpc.proc == NFSPROC3_READ)
+		call_hold(c, read_bytes(c)); /* before a worker opens it */
 	c->resolved = true;
 	rc = object_resolve(&c->object, &c->rq, data_fh(c), false);
 	if (rc == 0) {

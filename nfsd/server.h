@@ -236,6 +236,9 @@ void call_placed(struct call *c, uint32_t n);
 /* A slot, or NULL when none is free. */
 struct call *call_new(struct shard *s, struct conn *conn);
 void call_free(struct call *c);
+/* So much of the pool is c's, or soon will be: it counts for its connection's
+ * share from now on, so that what is admitted next knows of it. */
+void call_hold(struct call *c, size_t bytes);
 /* The record is whole: judge it, run it, reply. */
 void call_begin(struct call *c);
 /* Encode c->status and c->rq.res, then reply. Reactor only. */
