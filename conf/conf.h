@@ -87,6 +87,8 @@ struct conf {
 	enum conf_log_level level;
 };
 
+#define CONF_THREADS_MAX 256u
+
 void conf_init(struct conf *c); /* defaults */
 /* 0; -EINVAL with the reasons in r (c is then untouched); -errno when the file
  * cannot be read (also in r). A missing file is -ENOENT and no message. */

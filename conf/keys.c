@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define HOSTS_MAX         64u
-#define THREADS_MAX       256u
 #define CONNECTIONS_MAX   1000000u
 #define CALLS_MAX         65536u
 #define OPEN_FILES_MAX    10000000u
@@ -41,7 +40,7 @@ static key_set_fn set_hosts, set_port, set_mount_port, set_count, set_memory,
 static const struct key keys[] = {
 	{ "nfsd", "host", set_hosts, 0, 0, true },
 	{ "nfsd", "port", set_port, FIELD(port) },
-	{ "nfsd", "threads", set_count, FIELD(threads), THREADS_MAX },
+	{ "nfsd", "threads", set_count, FIELD(threads), CONF_THREADS_MAX },
 	{ "nfsd", "read-mode", set_policy },
 	{ "nfsd", "write-mode", set_policy },
 	{ "nfsd", "edges", set_policy },

@@ -123,7 +123,7 @@ parse_threads(struct arguments *a, const char *text)
 {
 	unsigned long n;
 
-	if (!parse_number(text, 1024, &n))
+	if (!parse_number(text, CONF_THREADS_MAX, &n))
 		return bad_value("threads", text);
 	a->has_threads = true;
 	a->threads = (unsigned)n;

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define DRC_ENTRIES_MAX    16384u
 #define DRC_BYTES_MAX      (16u << 20)
@@ -193,13 +192,10 @@ start_engine(struct server *s, const struct server_options *o)
 		.arg = s,
 	};
 	const struct engine_facts *f;
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	int rc;
 
-	if (c.reactors == 0)
-		c.reactors = cpus > 0 ? (unsigned)cpus : 1;
-	s->shards = c.reactors;
-	s->shard = calloc(c.reactors, sizeof(struct shard *));
+	/* How many there will be, one a core or fewer, the engine says. */
+	s->shard = calloc(CONF_THREADS_MAX, sizeof(struct shard *));
 	if (s->shard == NULL)
 		return -ENOMEM;
 	rc = engine_new(&s->engine, &c);
@@ -208,6 +204,7 @@ start_engine(struct server *s, const struct server_options *o)
 		return rc;
 	}
 	f = engine_facts(s->engine);
+	s->shards = f->reactors;
 	if (f->backend_error != 0)
 		log_msg(LOG_WARNING_,
 			"io_uring is refused here (%s): the threads engine "
@@ -384,16 +381,28 @@ server_start(struct server **ret, struct conf *conf,
  * ------------------------------------------------------------------------------
  */
 
+static bool
+same_hosts(const struct conf *a, const struct conf *b)
+{
+	unsigned i;
+
+	for (i = 0; i < a->host_count && i < b->host_count; i++)
+		if (strcmp(a->hosts[i], b->hosts[i]) != 0)
+			return false;
+	return a->host_count == b->host_count;
+}
+
 /* What needs a restart, said once a reload. */
 static void
 log_fixed(const struct conf *is, const struct conf *wants)
 {
-	if (is->port != wants->port || is->threads != wants->threads ||
+	if (!same_hosts(is, wants) || is->port != wants->port ||
+	    is->threads != wants->threads ||
 	    is->has_mount_port != wants->has_mount_port ||
 	    is->mount_port != wants->mount_port ||
 	    is->buffer_memory != wants->buffer_memory ||
 	    is->open_files != wants->open_files)
-		log_msg(LOG_NOTICE_, "ports, threads, buffer-memory and "
+		log_msg(LOG_NOTICE_, "hosts, ports, threads, buffer-memory and "
 				     "open-files change with a restart");
 }
 

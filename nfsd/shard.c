@@ -124,6 +124,7 @@ shard_init(struct reactor *r, void *server)
 	if (identity_reactor_init() < 0)
 		log_msg(LOG_WARNING_, "cannot drop a reactor's capabilities: "
 				      "quotas and setuid bits may not hold");
+	assert(reactor_index(r) < CONF_THREADS_MAX);
 	srv->shard[reactor_index(r)] = s;
 	return s;
 }

@@ -49,6 +49,7 @@ test_options(void **state)
 	assert_non_null(strstr(out, "--port"));
 	assert_int_equal(run("--port -1", out, sizeof(out)), 2);
 	assert_int_equal(run("--threads x", out, sizeof(out)), 2);
+	assert_int_equal(run("--threads 257 --check", out, sizeof(out)), 2);
 	assert_int_equal(run("--write-mode sideways", out, sizeof(out)), 2);
 	assert_int_equal(run("--engine steam", out, sizeof(out)), 2);
 	assert_int_equal(run("something", out, sizeof(out)), 2);
