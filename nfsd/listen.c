@@ -77,10 +77,12 @@ listen_resume(struct server *s)
 
 	if (!reactor_is_current(first->reactor) || first->stopping)
 		return;
+	if (s->listener->shard == NULL) /* not before listen_start */
+		return;
 	if (conn_total(s) >= s->conns_max)
 		return;
 	for (l = s->listener; l < s->listener + s->listeners; l++) {
-		if (l->accepting || l->shard == NULL)
+		if (l->accepting)
 			continue;
 		l->accepting = true;
 		l->op.done = accept_done;
@@ -160,7 +162,14 @@ log_in_use(const struct sockaddr_storage *a, const char *option)
 		get_port(a), holder, how, option);
 }
 
-/* One address of one port. */
+/* This machine does not have the address, or its whole family. */
+static bool
+family_missing(int rc)
+{
+	return rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL;
+}
+
+/* One address of one port. What fails is logged, but for family_missing. */
 static int
 open_one(struct server *s, struct sockaddr_storage addr, uint16_t *port,
 	 uint8_t first, uint8_t count)
@@ -179,7 +188,7 @@ open_one(struct server *s, struct sockaddr_storage addr, uint16_t *port,
 	rc = net_listen(&l->addr, false, &l->fd);
 	if (rc == -EADDRINUSE)
 		log_in_use(&addr, option);
-	else if (rc < 0)
+	else if (rc < 0 && !family_missing(rc))
 		log_msg(LOG_ERR_, "cannot listen on port %u: %s", *port,
 			strerror(-rc));
 	if (rc < 0)
@@ -200,6 +209,7 @@ open_host(struct server *s, const char *host, uint16_t *port, uint8_t first,
 				  .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list, *a;
 	struct sockaddr_storage addr;
+	unsigned before = s->listeners;
 	int rc;
 
 	rc = getaddrinfo(host, host == NULL ? "0" : NULL, &hints, &list);
@@ -208,18 +218,20 @@ open_host(struct server *s, const char *host, uint16_t *port, uint8_t first,
 			host == NULL ? "any" : host, gai_strerror(rc));
 		return -EADDRNOTAVAIL;
 	}
-	rc = -EADDRNOTAVAIL;
 	for (a = list; a != NULL; a = a->ai_next) {
 		memset(&addr, 0, sizeof(addr));
 		memcpy(&addr, a->ai_addr, a->ai_addrlen);
 		rc = open_one(s, addr, port, first, count);
-		/* A machine without IPv6 still has "any" as 0.0.0.0. */
-		if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL)
-			rc = host == NULL && s->listeners > 0 ? 0 : rc;
-		if (rc < 0)
+		/* "Any" is what there is: one family will do. */
+		if (rc < 0 && (host != NULL || !family_missing(rc)))
 			break;
 	}
 	freeaddrinfo(list);
+	if (host == NULL && family_missing(rc) && s->listeners > before)
+		return 0;
+	if (family_missing(rc))
+		log_msg(LOG_ERR_, "cannot listen on \"%s\": %s",
+			host == NULL ? "any" : host, strerror(-rc));
 	return rc;
 }
 
