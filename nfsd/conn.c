@@ -57,7 +57,6 @@ recv_done(struct op *op, int res)
 
 	assert(c->magic == CONN_MAGIC && c->receiving);
 	c->receiving = false;
-	c->recv_ns = reactor_now_ns(c->shard->reactor);
 	if (res > 0 && !c->receiving_body) {
 		c->stage = op->small;
 		c->stage_at = 0;
@@ -87,6 +86,8 @@ conn_receive(struct conn *c)
 	uint32_t room;
 
 	c->receiving = true;
+	/* From here on he is late; what we made him wait is not his. */
+	c->recv_ns = reactor_now_ns(c->shard->reactor);
 	c->recv_op.done = recv_done;
 	c->receiving_body = c->incoming != NULL &&
 			    c->record.fragment_left > 0 &&
