@@ -205,8 +205,6 @@ data_check(struct call *c, const struct statx *st)
 	}
 	if (data_writes(c) && volume_read_only(c->object.access.volume))
 		return -EROFS;
-	if (data_writes(c) && !file_writable(c->file))
-		return -EROFS;
 	return perm_cache_data(c->shard->perms, &c->object.id, c->file, st,
 			       data_writes(c));
 }
