@@ -166,11 +166,22 @@ void volume_fail(struct volume *v, uint64_t failure);
 
 /* file.c ------------------------------------------------------------------- */
 
+/* One turn of an inode's sync_job, private to sync.c. */
+struct sync_turn {
+	struct file *file;
+	struct sync_waiter *waiting, *held;
+	unsigned served;
+	bool sync;     /* else a flush */
+	bool thorough; /* somebody wants the pages gone before its reply */
+	int error;
+};
+
 struct sync_job {
 	struct work work;
-	struct file *file; /* the descriptor it syncs by; a reference */
-	bool busy;         /* submitted or running: one at a time */
-	bool flush;        /* pages are to be made clean */
+	struct sync_turn failed; /* handed to the thread that deals with it */
+	struct file *file;       /* the descriptor it syncs by; a reference */
+	bool busy;               /* submitted or running: one at a time */
+	bool flush;              /* pages are to be made clean */
 	struct sync_waiter *waiting; /* for the next sync, newest first */
 	struct sync_waiter *held;    /* for fewer dirty pages, newest first */
 };

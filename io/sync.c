@@ -25,16 +25,6 @@
 #define HOLD_SPANS  (EDGE_SPANS_HARD / 2)
 #define TOTAL_PAGES 16384 /* of all inodes: then each keeps to its share */
 
-/* One turn. */
-struct turn {
-	struct file *file;
-	struct sync_waiter *waiting, *held;
-	unsigned served;
-	bool sync;     /* else a flush */
-	bool thorough; /* somebody wants the pages gone before its reply */
-	int error;
-};
-
 /* accounts of waiting pages ------------------------------------------------ */
 
 struct edge_level {
@@ -252,7 +242,7 @@ ledger_fail(struct file *f, const char *what, int error)
 /* a turn ------------------------------------------------------------------- */
 
 static void
-turn_begin(struct turn *t, bool all)
+turn_begin(struct sync_turn *t, bool all)
 {
 	struct inode *i = t->file->inode;
 	struct edge_level was;
@@ -281,7 +271,7 @@ turn_begin(struct turn *t, bool all)
 /* The edges taken belong to this turn: nobody else touches out. One range over
  * all of them: page by page it costs many times more. */
 static int
-flush_out(struct turn *t)
+flush_out(struct sync_turn *t)
 {
 	const struct edge_table *e = &t->file->inode->edges;
 	uint64_t start, end;
@@ -304,7 +294,7 @@ flush_out(struct turn *t)
 }
 
 static int
-turn_sync(struct turn *t)
+turn_sync(struct sync_turn *t)
 {
 	struct volume_counters *c = volume_counters(t->file->volume);
 	int r;
@@ -326,7 +316,7 @@ put_out(struct inode *i)
 }
 
 static void
-drop_out(struct turn *t)
+drop_out(struct sync_turn *t)
 {
 	struct inode *i = t->file->inode;
 	struct edge_table *e = &i->edges;
@@ -361,22 +351,47 @@ wake(struct sync_waiter *s, int error)
 	}
 }
 
+/*
+ * A sync or flush failed. All pages of the file go before anybody writes again,
+ * for those whose write-back failed are clean now and not to be trusted: they
+ * show what the device does not have, and on ext4 (6.18) such a page, written
+ * again, reaches its block while the extent stays unwritten, so that the next
+ * fsync succeeds and a cold read gives zeros. Whoever wrote before this ends
+ * had noted the old error_seq or verifier, and writes again.
+ *
+ * Blocks until no piece is in flight: not on a thread of the data pool, which
+ * pieces may be waiting for.
+ */
 static void
-turn_run(struct turn *t, bool all)
+turn_recover(struct sync_turn *t)
+{
+	struct file *f = t->file;
+
+	file_freeze(f);
+	/* Only clean pages can be dropped. Its result says nothing new. */
+	(void)fsync(f->fd);
+	(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
+	ledger_fail(f, t->sync ? "sync" : "flush", t->error);
+	file_thaw(f);
+}
+
+static void
+turn_run(struct sync_turn *t, bool all)
 {
 	turn_begin(t, all);
 	t->error = t->sync ? turn_sync(t) : all ? 0 : flush_out(t);
-	if (t->error != 0) {
+	if (t->error != 0)
 		put_out(t->file->inode);
-		ledger_fail(t->file, t->sync ? "sync" : "flush", t->error);
-		wake(t->waiting, t->error);
-	} else if (t->thorough) {
+}
+
+static void
+turn_end(struct sync_turn *t)
+{
+	if (t->error == 0 && t->thorough)
 		drop_out(t);
-		wake(t->waiting, 0);
-	} else {
-		wake(t->waiting, 0);
+	wake(t->waiting, t->error);
+	if (t->error == 0 && !t->thorough)
 		drop_out(t);
-	}
 	wake(t->held, 0);
 }
 
@@ -403,17 +418,40 @@ turn_next(struct inode *i, struct file *own)
 }
 
 static void
+job_end(struct sync_turn *t)
+{
+	struct file *next;
+
+	turn_end(t);
+	next = turn_next(t->file->inode, t->file);
+	if (next != NULL)
+		submit(next);
+	file_put(t->file);
+}
+
+static void
+job_recover(struct work *w)
+{
+	struct sync_turn t = container_of(w, struct sync_job, work)->failed;
+
+	turn_recover(&t);
+	job_end(&t);
+}
+
+static void
 job_run(struct work *w)
 {
 	struct sync_job *j = container_of(w, struct sync_job, work);
-	struct turn t = { .file = j->file };
-	struct file *next;
+	struct sync_turn t = { .file = j->file };
 
 	turn_run(&t, false);
-	next = turn_next(t.file->inode, t.file);
-	if (next != NULL)
-		submit(next);
-	file_put(t.file);
+	if (t.error == 0) {
+		job_end(&t);
+		return;
+	}
+	j->failed = t;
+	j->work = (struct work){ .run = job_recover };
+	work_submit(t.file->cache->engine, WORK_META, &j->work);
 }
 
 /* Another file of the inode is in use (or f again), and its turn runs. That
@@ -422,19 +460,19 @@ job_run(struct work *w)
 static int
 sync_beside(struct file *f)
 {
-	struct turn t = { .file = f };
-	int r = turn_sync(&t);
+	struct sync_turn t = { .file = f, .sync = true };
 
-	if (r != 0)
-		ledger_fail(f, "sync", r);
-	return r;
+	t.error = turn_sync(&t);
+	if (t.error != 0)
+		turn_recover(&t);
+	return t.error;
 }
 
 int
 sync_last(struct file *f)
 {
 	struct inode *i = f->inode;
-	struct turn t = { .file = f };
+	struct sync_turn t = { .file = f };
 	struct file *next;
 	bool mine;
 
@@ -444,6 +482,9 @@ sync_last(struct file *f)
 	if (!mine)
 		return sync_beside(f);
 	turn_run(&t, true);
+	if (t.error != 0)
+		turn_recover(&t);
+	turn_end(&t);
 	next = turn_next(i, NULL);
 	if (next != NULL)
 		submit(next);
