@@ -496,3 +496,15 @@ ask_same_time(const nfstime3 *a, const nfstime3 *b)
 {
 	return a->seconds == b->seconds && a->nseconds == b->nseconds;
 }
+
+bool
+ask_same_attr(const fattr3 *a, const fattr3 *b)
+{
+	return a->type == b->type && a->mode == b->mode &&
+	       a->nlink == b->nlink && a->uid == b->uid && a->gid == b->gid &&
+	       a->size == b->size && a->used == b->used &&
+	       a->rdev.specdata1 == b->rdev.specdata1 &&
+	       a->rdev.specdata2 == b->rdev.specdata2 && a->fsid == b->fsid &&
+	       a->fileid == b->fileid && ask_same_time(&a->mtime, &b->mtime) &&
+	       ask_same_time(&a->ctime, &b->ctime);
+}

@@ -113,5 +113,7 @@ fattr3 ask_attr(struct raw *r, const struct raw_fh *fh);
 /* As this user, without further groups. */
 void ask_as(struct raw *r, uint32_t uid, uint32_t gid);
 bool ask_same_time(const nfstime3 *a, const nfstime3 *b);
+/* In all but the atime, which any reader moves. */
+bool ask_same_attr(const fattr3 *a, const fattr3 *b);
 
 #endif
