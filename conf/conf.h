@@ -52,10 +52,16 @@ const char *conf_stable_name(enum conf_stable s);
 /* "64k", "4M", "1GiB", "4096": bytes. -EINVAL, -ERANGE. */
 int conf_size_parse(const char *word, uint64_t *ret);
 
-/* conf.c: nvnfsd.conf ------------------------------------------------------- */
+/* conf.c: nvnfsd.conf -------------------------------------------------------
+ */
 
-enum conf_log_level { CONF_LOG_ERR, CONF_LOG_WARNING, CONF_LOG_NOTICE,
-		      CONF_LOG_INFO, CONF_LOG_DEBUG };
+enum conf_log_level {
+	CONF_LOG_ERR,
+	CONF_LOG_WARNING,
+	CONF_LOG_NOTICE,
+	CONF_LOG_INFO,
+	CONF_LOG_DEBUG
+};
 
 /* A policy where each part may be unset. */
 struct conf_policy {
@@ -71,7 +77,7 @@ struct conf {
 	/* [nfsd] */
 	char **hosts; /* listen addresses (host=, repeated or comma list) */
 	unsigned host_count;
-	uint16_t port;	  /* 2049; 0 takes a free one */
+	uint16_t port;    /* 2049; 0 takes a free one */
 	unsigned threads; /* reactors; 0: one a core */
 	struct conf_policy policy;
 	/* [mountd] */
@@ -79,10 +85,10 @@ struct conf {
 	uint16_t mount_port;
 	bool manage_gids;
 	/* [limits] */
-	unsigned connections;	       /* 0: default */
+	unsigned connections;          /* 0: default */
 	unsigned calls_per_connection; /* 0: default */
-	uint64_t buffer_memory;	       /* bytes, 0: default */
-	unsigned open_files;	       /* 0: default */
+	uint64_t buffer_memory;        /* bytes, 0: default */
+	unsigned open_files;           /* 0: default */
 	/* [log] */
 	enum conf_log_level level;
 };
@@ -100,7 +106,8 @@ void conf_fini(struct conf *c);
 /* Normal form: a file that reads back as the same. */
 void conf_print(const struct conf *c, FILE *out);
 
-/* exports.c: exports(5) ------------------------------------------------------ */
+/* exports.c: exports(5) ------------------------------------------------------
+ */
 
 enum conf_client_kind {
 	CONF_CLIENT_ANY,      /* * or none given */
@@ -112,23 +119,27 @@ enum conf_client_kind {
 
 struct conf_client_match {
 	enum conf_client_kind kind;
-	char *text;	 /* as written */
-	int family;	 /* AF_INET, AF_INET6 for addresses; else 0 */
+	char *text;       /* as written */
+	int family;       /* AF_INET, AF_INET6 for addresses; else 0 */
 	uint8_t addr[16]; /* network order; masked for networks */
-	unsigned prefix; /* bits */
+	unsigned prefix;  /* bits */
 };
 
-enum conf_fsid_kind { CONF_FSID_NONE, CONF_FSID_NUMBER, CONF_FSID_ROOT,
-		      CONF_FSID_UUID };
+enum conf_fsid_kind {
+	CONF_FSID_NONE,
+	CONF_FSID_NUMBER,
+	CONF_FSID_ROOT,
+	CONF_FSID_UUID
+};
 
 struct conf_export_options {
-	bool rw;	/* default false, as exports(5) */
-	bool sync;	/* default true */
+	bool rw;                      /* default false, as exports(5) */
+	bool sync;                    /* default true */
 	bool root_squash, all_squash; /* default true, false */
-	bool secure;	/* default true */
-	bool subtree_check; /* accepted, warned, not enforced */
-	bool acl;	/* no_acl clears it */
-	uint32_t anonuid, anongid; /* default 65534 */
+	bool secure;                  /* default true */
+	bool subtree_check;           /* accepted, warned, not enforced */
+	bool acl;                     /* no_acl clears it */
+	uint32_t anonuid, anongid;    /* default 65534 */
 	enum conf_fsid_kind fsid_kind;
 	uint32_t fsid_number;
 	uint8_t fsid_uuid[16];
@@ -145,8 +156,9 @@ struct conf_client {
 };
 
 /* One path; lines that repeat a path are joined. What belongs to the directory
- * and not to a client (fsid, mountpoint, policy) is the same in all clients of a
- * path: said by one it holds for all, said differently by two it is an error. */
+ * and not to a client (fsid, mountpoint, policy) is the same in all clients of
+ * a path: said by one it holds for all, said differently by two it is an error.
+ */
 struct conf_export {
 	char *path; /* absolute, unescaped, no trailing slash (but "/") */
 	struct conf_client *clients; /* most specific kind first: host, network
@@ -176,7 +188,8 @@ int conf_exports_parse(struct conf_exports *ret, const char *text, size_t n,
 void conf_exports_fini(struct conf_exports *e);
 void conf_exports_print(const struct conf_exports *e, FILE *out);
 
-/* match.c: does a client match? ------------------------------------------------ */
+/* match.c: does a client match?
+ * ------------------------------------------------ */
 
 /* addr is AF_INET or AF_INET6 (an IPv4-mapped one counts as IPv4). For ANY,
  * NETWORK and HOST given as an address: 1 or 0, without a look-up. -EAGAIN: a

@@ -288,7 +288,7 @@ on_the_way_while_failing(void **state)
 	assert_int_equal(fault_set("write:1:delay=300:*;fsync:1:EIO"), 0);
 	stable.io.stable = IO_FILE_SYNC;
 	client_write_start(&stable, r, f, 0, RECORD);
-	client_write_start(&unstable, r, f, 2 * RECORD, RECORD);
+	client_write_start(&unstable, r, f, 2ull * RECORD, RECORD);
 	usleep(50000);
 	assert_int_equal(client_commit(r, f, NULL), -EIO);
 	client_write_wait(&stable);
@@ -414,6 +414,8 @@ run_on(const char *kind)
 	env.dir = fs.mount;
 	failed = run_backend(IO_BACKEND_URING, "uring") +
 		 run_backend(IO_BACKEND_THREADS, "threads");
+	env.dir = NULL; /* it points into fs */
+	env.why = NULL;
 	loop_fs_remove(&fs);
 	return failed;
 }

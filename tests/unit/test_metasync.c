@@ -346,7 +346,7 @@ run_on(const char *kind)
 	memset(&env, 0, sizeof(env));
 	env.kind = kind;
 	env.why = loop_fs_make(&env.fs, kind, 4096, IMAGE_BYTES,
-			       2 * IMAGE_BYTES + 64 * MIB);
+			       2ull * IMAGE_BYTES + 64ull * MIB);
 	if (env.why != NULL)
 		failed = cmocka_run_group_tests_name(kind, missing, NULL, NULL);
 	else
