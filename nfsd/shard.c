@@ -36,7 +36,10 @@ wake_run(struct message *m)
 		c->is_starved = false;
 		conn_run(c);
 	}
-	listen_resume(s->server);
+	/* The others must not so much as look at the first: at the end it may
+	 * be gone before them. Their places are taken at its next tick. */
+	if (reactor_index(s->reactor) == 0)
+		listen_resume(s->server);
 	shard_drained(s);
 }
 
