@@ -131,6 +131,22 @@ identity_gids(const struct identity *id)
 }
 
 bool
+identity_in_group(const struct identity *id, uint32_t gid)
+{
+	const uint32_t *gids = identity_gids(id);
+
+	if (id->gid == gid)
+		return true;
+	if (id->list)
+		return gid_list_has(id->list, gid);
+	for (uint32_t i = 0; i < id->gids; i++) {
+		if (gids[i] == gid)
+			return true;
+	}
+	return false;
+}
+
+bool
 identity_same(const struct identity *a, const struct identity *b)
 {
 	return a->uid == b->uid && a->gid == b->gid && a->gids == b->gids &&

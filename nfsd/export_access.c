@@ -72,15 +72,6 @@ export_answers_free(struct export_answers *a)
 	free(a);
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* false: it is no Internet address. */
 static bool
 address_of(const struct sockaddr *client, struct address *out)
@@ -142,7 +133,7 @@ static int
 answer_find(struct export_answers *a, const struct question *q)
 {
 	struct answer *set = answer_set(a, q);
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	int r = -EAGAIN;
 
 	pthread_mutex_lock(&a->lock);
@@ -169,7 +160,7 @@ answer_keep(struct export_answers *a, const struct question *q, bool yes)
 			e = &set[i];
 	}
 	*e = (struct answer){ .question = *q,
-			      .until_ns = now_ns() + KEPT_NS,
+			      .until_ns = monotonic_ns() + KEPT_NS,
 			      .yes = yes };
 	pthread_mutex_unlock(&a->lock);
 }

@@ -76,17 +76,12 @@ tree_free(struct export_tree *t)
 static void
 tree_put(struct export_tree *t)
 {
-	struct timespec now;
-	uint64_t deadline;
 	int r;
 
 	if (!t ||
 	    atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	deadline = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +
-		   CLOSE_NS_MAX;
-	r = file_close_all(t->engine, t->volume, deadline);
+	r = file_close_all(t->engine, t->volume, monotonic_ns() + CLOSE_NS_MAX);
 	if (r == -EBUSY) {
 		/* Files hold the volume, and a late error of theirs names this
 		 * tree: both stay. */
@@ -186,7 +181,7 @@ policy_make(struct io_policy *out, const struct conf *conf,
 		.read_mode = mode,
 		.write_mode = mode,
 		.edges = IO_EDGES_DROP,
-		.direct_min = EXPORT_DIRECT_MIN_DEFAULT,
+		.direct_min = IO_DIRECT_MIN_BYTES,
 		.stable_floor = IO_UNSTABLE,
 	};
 	for (unsigned i = 0; i < 2; i++) {

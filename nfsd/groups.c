@@ -34,15 +34,6 @@ struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry cache[SETS][WAYS];
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static int
 gid_compare(const void *a, const void *b)
 {
@@ -192,7 +183,7 @@ static struct gid_list *
 cached(uint32_t uid)
 {
 	struct entry *set = set_of(uid);
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 	struct gid_list *found = NULL;
 
 	pthread_mutex_lock(&lock);
@@ -243,7 +234,7 @@ groups_find(uint32_t uid, bool may_block, struct gid_list **ret)
 	if (r < 0)
 		return r;
 	remember(uid, list,
-		 now_ns() + (failed ? KEPT_AFTER_ERROR_NS : KEPT_NS));
+		 monotonic_ns() + (failed ? KEPT_AFTER_ERROR_NS : KEPT_NS));
 	*ret = list;
 	return 0;
 }

@@ -123,15 +123,6 @@ log_msg(enum log_level level, const char *format, ...)
 	errno = saved;
 }
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 void
 log_limited(struct log_limit *limit, enum log_level level, const char *format,
 	    ...)
@@ -142,7 +133,7 @@ log_limited(struct log_limit *limit, enum log_level level, const char *format,
 
 	if ((int)level > level_max)
 		return;
-	now = now_ns();
+	now = monotonic_ns();
 	next = limit->next_ns;
 	/* Of those that come together at the end of a period one speaks. */
 	if (now < next ||

@@ -58,17 +58,6 @@ listing_init(struct listing *l, struct request *rq, struct object *dir)
 	return NFS3_OK;
 }
 
-static bool
-is_root(const struct object *dir)
-{
-	struct statx root;
-
-	return !nfs3_statx(volume_root_fd(dir->access.volume), &root) &&
-	       root.stx_ino == dir->st.stx_ino &&
-	       root.stx_dev_major == dir->st.stx_dev_major &&
-	       root.stx_dev_minor == dir->st.stx_dev_minor;
-}
-
 /*
  * By the descriptor's name in /proc, so that reading takes the right to read
  * and not, as "." in it would, the right to search too.
@@ -228,7 +217,7 @@ readdir_list(struct request *rq, struct object *dir)
 	status = listing_init(&l, rq, dir);
 	if (status != NFS3_OK)
 		return status;
-	l.at_root = is_root(dir);
+	l.at_root = object_is_root(dir) != 0; /* where in doubt, no way up */
 	identity_assume(&dir->id);
 	status = listing_run(&l, rq->args.readdir.cookie);
 	identity_drop();

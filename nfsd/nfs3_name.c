@@ -14,27 +14,17 @@
 /* LOOKUP ---------------------------------------------------------------------
  */
 
-static bool
-same_inode(const struct statx *a, const struct statx *b)
-{
-	return a->stx_ino == b->stx_ino &&
-	       a->stx_dev_major == b->stx_dev_major &&
-	       a->stx_dev_minor == b->stx_dev_minor;
-}
-
 /* The export's root is its own parent. Inside a clone the kernel sees to that
  * as well; where no clone could be had, only this does. */
 static int
 open_parent(const struct object *dir)
 {
-	struct statx root;
-	int fd = nfs3_statx(volume_root_fd(dir->access.volume), &root);
-	const char *path;
+	int at_root = object_is_root(dir), fd;
 
-	if (fd)
-		return fd;
-	path = same_inode(&root, &dir->st) ? "." : "..";
-	fd = openat(dir->fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (at_root < 0)
+		return at_root;
+	fd = openat(dir->fd, at_root ? "." : "..",
+		    O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -12,16 +12,12 @@
 
 #include <assert.h>
 
-#define STATUS_BYTES 4u
-#define WORD_BYTES   4u
-#define HYPER_BYTES  8u
-#define READLINK_BYTES                                                         \
-	(WORD_BYTES + sizeof(((union nfs3_res *)0)->readlink.data))
+#define WORD_BYTES 4u
 #define CREATE_BYTES                                                           \
-	(STATUS_BYTES + NFS3_POST_FH_BYTES + NFS3_POST_OP_BYTES +              \
+	(NFS3_STATUS_BYTES + NFS3_POST_FH_BYTES + NFS3_POST_OP_BYTES +         \
 	 NFS3_WCC_BYTES)
-#define READDIR_BYTES (STATUS_BYTES + NFS3_POST_OP_BYTES + NFS3_COOKIEVERFSIZE)
-#define FLAVORS_MAX   4u /* security flavors that MNT lists */
+#define READDIR_BYTES                                                          \
+	(NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES + NFS3_COOKIEVERFSIZE)
 
 static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 	[NFSPROC3_NULL] = {
@@ -37,7 +33,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_getattr,
 		.encode = nfs3_encode_getattr,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_FATTR_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_FATTR_BYTES,
 		.idempotent = true,
 	},
 	[NFSPROC3_SETATTR] = {
@@ -46,7 +42,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_setattr,
 		.encode = nfs3_encode_wcc,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_WCC_BYTES,
 	},
 	[NFSPROC3_LOOKUP] = {
 		.name = "LOOKUP",
@@ -54,7 +50,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_lookup,
 		.encode = nfs3_encode_lookup,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_FH_BYTES +
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_FH_BYTES +
 				   2 * NFS3_POST_OP_BYTES,
 		.idempotent = true,
 	},
@@ -64,7 +60,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_access,
 		.encode = nfs3_encode_access,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES +
 				   WORD_BYTES,
 		.idempotent = true,
 	},
@@ -74,8 +70,8 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_readlink,
 		.encode = nfs3_encode_readlink,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
-				   READLINK_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   NFS3_PATH_BYTES,
 		.idempotent = true,
 	},
 	[NFSPROC3_READ] = {
@@ -85,7 +81,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.where = RUN_DATA,
 		.tail = TAIL_DATA,
 		/* count, eof, the opaque's length */
-		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES +
 				   3 * WORD_BYTES,
 		.idempotent = true,
 	},
@@ -95,7 +91,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.encode = nfs3_encode_write,
 		.where = RUN_DATA,
 		/* count, committed */
-		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES +
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_WCC_BYTES +
 				   2 * WORD_BYTES + NFS3_WRITEVERFSIZE,
 		.idempotent = true,
 	},
@@ -137,7 +133,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_remove,
 		.encode = nfs3_encode_wcc,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_WCC_BYTES,
 	},
 	[NFSPROC3_RMDIR] = {
 		.name = "RMDIR",
@@ -145,7 +141,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_rmdir,
 		.encode = nfs3_encode_wcc,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_WCC_BYTES,
 	},
 	[NFSPROC3_RENAME] = {
 		.name = "RENAME",
@@ -153,7 +149,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_rename,
 		.encode = nfs3_encode_rename,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + 2 * NFS3_WCC_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + 2 * NFS3_WCC_BYTES,
 	},
 	[NFSPROC3_LINK] = {
 		.name = "LINK",
@@ -161,7 +157,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_link,
 		.encode = nfs3_encode_link,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES +
 				   NFS3_WCC_BYTES,
 	},
 	[NFSPROC3_READDIR] = {
@@ -190,8 +186,8 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_fsstat,
 		.encode = nfs3_encode_fsstat,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
-				   6 * HYPER_BYTES + WORD_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   NFS3_FSSTAT_BYTES,
 		.idempotent = true,
 	},
 	[NFSPROC3_FSINFO] = {
@@ -200,10 +196,8 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_fsinfo,
 		.encode = nfs3_encode_fsinfo,
 		.where = RUN_WORKER,
-		/* seven sizes, maxfilesize, time_delta, properties */
-		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
-				   7 * WORD_BYTES + HYPER_BYTES +
-				   2 * WORD_BYTES + WORD_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   NFS3_FSINFO_BYTES,
 		.idempotent = true,
 	},
 	[NFSPROC3_PATHCONF] = {
@@ -212,8 +206,8 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.run = nfs3_pathconf,
 		.encode = nfs3_encode_pathconf,
 		.where = RUN_WORKER,
-		.reply_bytes_max = STATUS_BYTES + NFS3_POST_OP_BYTES +
-				   6 * WORD_BYTES,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES +
+				   NFS3_PATHCONF_BYTES,
 		.idempotent = true,
 	},
 	[NFSPROC3_COMMIT] = {
@@ -221,7 +215,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.decode = nfs3_decode_commit,
 		.encode = nfs3_encode_commit,
 		.where = RUN_DATA,
-		.reply_bytes_max = STATUS_BYTES + NFS3_WCC_BYTES +
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_WCC_BYTES +
 				   NFS3_WRITEVERFSIZE,
 		.idempotent = true,
 	},
@@ -270,13 +264,12 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 					.idempotent = true },                  \
 	}
 
-static const struct nfs3_row mount3_rows[MOUNTPROC3_COUNT] = MOUNT_ROWS(
-	mount3_mnt, mount3_encode_mnt,
-	STATUS_BYTES + NFS3_FH_BYTES + (1 + FLAVORS_MAX) * WORD_BYTES);
+static const struct nfs3_row mount3_rows[MOUNTPROC3_COUNT] =
+	MOUNT_ROWS(mount3_mnt, mount3_encode_mnt, MOUNT3_MNT_BYTES);
 static const struct nfs3_row mount1_rows[MOUNTPROC3_COUNT] =
-	MOUNT_ROWS(mount1_mnt, mount1_encode_mnt, STATUS_BYTES);
+	MOUNT_ROWS(mount1_mnt, mount1_encode_mnt, NFS3_STATUS_BYTES);
 
-static_assert(STATUS_BYTES + NFS3_POST_OP_BYTES + READLINK_BYTES <=
+static_assert(NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES + NFS3_PATH_BYTES <=
 		      NFS3_REPLY_BYTES_MAX,
 	      "the longest reply, READLINK's, must fit");
 

@@ -13,10 +13,21 @@
 
 #include <netinet/in.h>
 #include <sys/stat.h>
+#include <time.h>
 
 struct server;
 struct export;
 struct export_table;
+
+/* CLOCK_MONOTONIC */
+static inline uint64_t
+monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 /* log.c: stderr, or the journal with its levels when stderr is the journal --
  */
@@ -61,6 +72,7 @@ void identity_fini(struct identity *id);
 void identity_forget_groups(void);
 bool identity_same(const struct identity *a, const struct identity *b);
 const uint32_t *identity_gids(const struct identity *id);
+bool identity_in_group(const struct identity *id, uint32_t gid);
 uint64_t identity_hash(const struct identity *id);
 /*
  * Make this thread act as id: groups (raw setgroups: this thread only), fsgid,
@@ -129,8 +141,6 @@ int fh_from_fd(struct fh *fh, int fd, const char *name);
 int fh_open(const struct fh *fh, int mount_fd, int flags);
 
 /* export.c, export_open.c, export_access.c: what is exported, to whom -------- */
-
-#define EXPORT_DIRECT_MIN_DEFAULT (32u << 10)
 
 struct export_tree; /* a clone of a directory with its volume, counted */
 
@@ -237,6 +247,8 @@ int object_resolve(struct object *o, struct request *rq,
 int object_open(struct object *o, struct request *rq,
 		const struct nfs_fh3 *wire);
 int object_stat(struct object *o);
+/* Is this open object the export's own directory? 1, 0, or -errno. */
+int object_is_root(const struct object *o);
 void object_fini(struct object *o);
 /* The wire handle of fd or of name in it, for the same export. */
 int object_handle(struct object *o, int fd, const char *name,

@@ -72,6 +72,19 @@ object_stat(struct object *o)
 	return nfs3_statx(o->fd, &o->st);
 }
 
+int
+object_is_root(const struct object *o)
+{
+	struct statx root;
+	int r = nfs3_statx(volume_root_fd(o->access.volume), &root);
+
+	if (r < 0)
+		return r;
+	return root.stx_ino == o->st.stx_ino &&
+	       root.stx_dev_major == o->st.stx_dev_major &&
+	       root.stx_dev_minor == o->st.stx_dev_minor;
+}
+
 void
 object_fini(struct object *o)
 {

@@ -25,22 +25,6 @@
 #define ACL_BYTES_MAX   65536u /* XATTR_SIZE_MAX */
 #define MODE_GROUP_BITS 0070u
 
-static bool
-in_group(const struct identity *id, uint32_t gid)
-{
-	const uint32_t *gids = identity_gids(id);
-
-	if (id->gid == gid)
-		return true;
-	if (id->list)
-		return gid_list_has(id->list, gid);
-	for (uint32_t i = 0; i < id->gids; i++) {
-		if (gids[i] == gid)
-			return true;
-	}
-	return false;
-}
-
 /* The bytes read, 0 when there is no ACL, or -errno. */
 static ssize_t
 acl_read(int fd, void *acl, size_t room)
@@ -81,7 +65,7 @@ acl_match_entry(struct acl_match *m, const struct posix_acl_xattr_entry *e,
 		who = owner_gid;
 		/* fall through */
 	case ACL_GROUP:
-		if (in_group(id, who)) {
+		if (identity_in_group(id, who)) {
 			m->group |= bits;
 			m->has_group = true;
 		}
@@ -179,7 +163,8 @@ perm_granted(const struct identity *id, int fd, const struct statx *st,
 		if (r < 0 || has)
 			return r;
 	}
-	*ret = (in_group(id, st->stx_gid) ? mode >> 3 : mode) & PERM_ALL;
+	*ret = (identity_in_group(id, st->stx_gid) ? mode >> 3 : mode) &
+	       PERM_ALL;
 	return 0;
 }
 

@@ -55,20 +55,6 @@ sets_times(const struct sattr3 *a)
 	return a->set_atime != DONT_CHANGE || a->set_mtime != DONT_CHANGE;
 }
 
-static bool
-is_member(const struct identity *id, uint32_t gid)
-{
-	const uint32_t *gids = identity_gids(id);
-	uint32_t i;
-
-	if (id->gid == gid)
-		return true;
-	for (i = 0; i < id->gids; i++)
-		if (gids[i] == gid)
-			return true;
-	return false;
-}
-
 /* Things that only the owner may do. */
 static int
 permitted_owner(const struct object *o, const struct sattr3 *a)
@@ -80,7 +66,7 @@ permitted_owner(const struct object *o, const struct sattr3 *a)
 	if (sets_uid(a) && a->uid != o->st.stx_uid)
 		return -EPERM;
 	if (sets_gid(a) && a->gid != o->st.stx_gid &&
-	    !is_member(&o->id, a->gid))
+	    !identity_in_group(&o->id, a->gid))
 		return -EPERM;
 	return 0;
 }

@@ -19,20 +19,12 @@
 #define DRAIN_NS           (20ull * 1000000000)
 #define EXPORTS_DIR_SUFFIX ".d"
 
-static_assert((int)CONF_DIRECT == (int)IO_DIRECT &&
-		      (int)CONF_DONTCACHE == (int)IO_DONTCACHE &&
-		      (int)CONF_EDGES_BUFFERED == (int)IO_EDGES_BUFFERED &&
-		      (int)CONF_STABLE_FILE == (int)IO_FILE_SYNC,
-	      "conf and io name the same modes in the same order");
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
+static_assert((int)CONF_LOG_ERR == (int)LOG_ERR_ &&
+		      (int)CONF_LOG_WARNING == (int)LOG_WARNING_ &&
+		      (int)CONF_LOG_NOTICE == (int)LOG_NOTICE_ &&
+		      (int)CONF_LOG_INFO == (int)LOG_INFO_ &&
+		      (int)CONF_LOG_DEBUG == (int)LOG_DEBUG_,
+	      "conf and log.c name the same levels in the same order");
 
 /* What procedures ask ------------------------------------------------------ */
 
@@ -464,13 +456,13 @@ stop_shards(struct server *s)
 	unsigned i;
 
 	reactor_post(s->shard[0]->reactor, &s->shard[0]->stop);
-	if (wait_drained(s, now_ns() + DRAIN_NS))
+	if (wait_drained(s, monotonic_ns() + DRAIN_NS))
 		return 0;
 	log_msg(LOG_WARNING_, "calls are still in service: their connections "
 			      "are closed");
 	for (i = 0; i < s->shards; i++)
 		reactor_post(s->shard[i]->reactor, &s->shard[i]->force);
-	return wait_drained(s, now_ns() + DRAIN_NS) ? 0 : -EBUSY;
+	return wait_drained(s, monotonic_ns() + DRAIN_NS) ? 0 : -EBUSY;
 }
 
 int
@@ -487,7 +479,7 @@ server_stop(struct server *s)
 				  "a clean stop");
 		return rc; /* threads hang in it; nothing can be freed */
 	}
-	rc = file_close_all(s->engine, NULL, now_ns() + DRAIN_NS);
+	rc = file_close_all(s->engine, NULL, monotonic_ns() + DRAIN_NS);
 	if (rc < 0)
 		log_msg(LOG_ERR_, "not everything could be synced: %s",
 			strerror(-rc));

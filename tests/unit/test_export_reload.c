@@ -30,7 +30,7 @@ policy_of_line_over_conf_over_default(void **state)
 	assert_int_equal(p.read_mode, IO_DIRECT);
 	assert_int_equal(p.write_mode, IO_DIRECT);
 	assert_int_equal(p.edges, IO_EDGES_DROP);
-	assert_int_equal(p.direct_min, EXPORT_DIRECT_MIN_DEFAULT);
+	assert_int_equal(p.direct_min, IO_DIRECT_MIN_BYTES);
 	assert_int_equal(p.stable_floor, IO_UNSTABLE);
 	export_table_put(t);
 
