@@ -29,6 +29,7 @@ struct creation {
 	struct change change;
 	int fd;       /* what was made or found; -1 when it vanished */
 	bool existed; /* CREATE found it */
+	bool kept;    /* EXCLUSIVE: the verifier is in it already */
 };
 
 /* Make the object, as the caller, and leave cr->fd open where the call gives a
@@ -45,6 +46,7 @@ creation_init(struct creation *cr, struct request *rq,
 	cr->mode = attr->set_mode ? attr->mode & 07777u : 0;
 	cr->fd = -1;
 	cr->existed = false;
+	cr->kept = false;
 }
 
 static enum nfsstat3
@@ -262,24 +264,71 @@ nfs3_mknod(struct request *rq)
 /* CREATE ---------------------------------------------------------------------
  */
 
+/* O_EXCL: nothing that exists is opened, no symlink followed. */
+static int
+make_named(struct creation *cr)
+{
+	const struct change *c = &cr->change;
+
+	cr->fd = openat(c->dir.fd, c->name.text,
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			cr->mode);
+	return cr->fd < 0 ? -errno : 0;
+}
+
+/*
+ * A file that has its verifier before it has its name: a server that dies in
+ * between leaves nothing, and not a file that the client's retry would find and
+ * not know. -EOPNOTSUPP: the file system has no nameless files, or nowhere to
+ * keep the verifier.
+ */
+static int
+make_verified(struct creation *cr)
+{
+	const struct change *c = &cr->change;
+	char path[NAME_FD_PATH_BYTES];
+	int error, fd;
+
+	fd = openat(c->dir.fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, cr->mode);
+	if (fd < 0)
+		return -errno;
+	identity_drop();
+	error = exclusive_keep(fd, cr->rq->args.create.verf);
+	identity_assume(&c->dir.id);
+	name_fd_path(path, fd);
+	if (!error && linkat(AT_FDCWD, path, c->dir.fd, c->name.text,
+			     AT_SYMLINK_FOLLOW) < 0)
+		error = -errno;
+	if (error) {
+		(void)close(fd);
+		return error;
+	}
+	cr->fd = fd;
+	cr->kept = true;
+	return 0;
+}
+
+static int
+make_fresh(struct creation *cr)
+{
+	int error = -EOPNOTSUPP;
+
+	if (cr->rq->args.create.mode == EXCLUSIVE)
+		error = make_verified(cr);
+	return error == -EOPNOTSUPP ? make_named(cr) : error;
+}
+
 static int
 make_file(struct creation *cr)
 {
 	const struct change *c = &cr->change;
 	unsigned tries;
-	int fd;
+	int error, fd;
 
 	for (tries = 0; tries < CREATE_TRIES; tries++) {
-		/* O_EXCL: nothing that exists is opened, no symlink followed.
-		 */
-		cr->fd = openat(c->dir.fd, c->name.text,
-				O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
-					O_CLOEXEC,
-				cr->mode);
-		if (cr->fd >= 0)
-			return 0;
-		if (errno != EEXIST || cr->rq->args.create.mode == GUARDED)
-			return -errno;
+		error = make_fresh(cr);
+		if (error != -EEXIST || cr->rq->args.create.mode == GUARDED)
+			return error;
 		fd = name_open(c->dir.fd, &c->name);
 		if (fd >= 0) {
 			cr->fd = fd;
@@ -338,8 +387,11 @@ static enum nfsstat3
 create_exclusive(struct creation *cr)
 {
 	struct change *c = &cr->change;
-	int error = exclusive_keep(cr->fd, cr->rq->args.create.verf);
+	int error;
 
+	if (cr->kept)
+		return NFS3_OK;
+	error = exclusive_keep(cr->fd, cr->rq->args.create.verf);
 	if (!error)
 		return NFS3_OK;
 	(void)unlinkat(c->dir.fd, c->name.text, 0);
