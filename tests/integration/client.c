@@ -103,10 +103,9 @@ client_create(struct client *c, const char *name, createmode3 mode,
 }
 
 void
-client_init(struct client *c, struct harness *h, const char *name,
-	    uint32_t salt)
+client_init_at(struct client *c, struct harness *h, const char *path,
+	       const char *name, uint32_t salt)
 {
-	char *path = h->export;
 	mountres3 res;
 	nfs_fh3 got;
 
@@ -117,7 +116,7 @@ client_init(struct client *c, struct harness *h, const char *name,
 	c->raw = raw_connect(h->port);
 	c->raw->xid = (salt + 1) << 20;
 	raw_build(c->raw, 100005, 3, MOUNT3_MNT, (raw_zdr_fn *)zdr_dirpath,
-		  &path);
+		  (void *)&path);
 	client_call(c, (raw_zdr_fn *)zdr_mountres3, &res);
 	assert_int_equal(res.fhs_status, MNT3_OK);
 	got.data.data_len = res.mountres3_u.mountinfo.fhandle.fhandle3_len;
@@ -136,6 +135,13 @@ client_fini(struct client *c)
 {
 	raw_close(c->raw);
 	c->raw = NULL;
+}
+
+void
+client_init(struct client *c, struct harness *h, const char *name,
+	    uint32_t salt)
+{
+	client_init_at(c, h, h->export, name, salt);
 }
 
 unsigned

@@ -61,6 +61,9 @@ struct client {
  * not there (tried twice). salt tells clients apart. */
 void client_init(struct client *c, struct harness *h, const char *name,
 		 uint32_t salt);
+/* The same below another export. */
+void client_init_at(struct client *c, struct harness *h, const char *path,
+		    const char *name, uint32_t salt);
 void client_fini(struct client *c);
 /* The call that raw_build made, sent again on new connections until there is a
  * reply, which must be an accepted one. */

@@ -270,6 +270,16 @@ harness_kill(struct harness *h)
 	h->pid = 0;
 }
 
+/* Newest first. how: "" leaves what is in use, "-l" lets it go with its last
+ * user (a loop device is detached in its own time). */
+static void
+unmount_below(const struct harness *h, const char *how)
+{
+	harness_sh("awk -v dir=%s/ 'index($2, dir) == 1 { print $2 }' "
+		   "/proc/mounts | tac | xargs -r -n 1 umount %s 2>/dev/null",
+		   h->dir, how);
+}
+
 void
 harness_free(struct harness *h)
 {
@@ -284,10 +294,10 @@ harness_free(struct harness *h)
 		kill(h->pid, SIGKILL);
 		waitpid(h->pid, NULL, 0);
 	}
-	if (h->loop[0] != '\0') {
-		harness_sh("mountpoint -q %s && umount %s; losetup -d %s",
-			   h->export, h->export, h->loop);
-	}
+	unmount_below(h, "");
+	if (h->loop[0] != '\0')
+		harness_sh("losetup -d %s", h->loop);
+	unmount_below(h, "-l");
 	harness_sh("rm -rf --one-file-system %s", h->dir);
 	free(h);
 }
