@@ -17,6 +17,7 @@
 #define DRC_ENTRIES_MAX    16384u
 #define DRC_BYTES_MAX      (16u << 20)
 #define DRAIN_NS           (20ull * 1000000000)
+#define SYNC_NS            (180ull * 1000000000) /* a slow disk, much dirty */
 #define EXPORTS_DIR_SUFFIX ".d"
 
 static_assert((int)CONF_LOG_ERR == (int)LOG_ERR_ &&
@@ -479,7 +480,12 @@ server_stop(struct server *s)
 				  "a clean stop");
 		return rc; /* threads hang in it; nothing can be freed */
 	}
-	rc = file_close_all(s->engine, NULL, monotonic_ns() + DRAIN_NS);
+	rc = file_close_all(s->engine, NULL, monotonic_ns() + SYNC_NS);
+	if (rc == -EBUSY) {
+		log_msg(LOG_ERR_, "a sync does not end: ending without a clean "
+				  "stop");
+		return rc; /* as above */
+	}
 	if (rc < 0)
 		log_msg(LOG_ERR_, "not everything could be synced: %s",
 			strerror(-rc));

@@ -33,7 +33,8 @@
 #define SERVER_LISTENERS_MAX   32u
 #define RECORD_BYTES_MAX       (IO_TRANSFER_BYTES_MAX + CALL_PLACE_BYTES)
 
-static_assert(CALL_PLACE_BYTES >= RPC_CALL_BYTES_MAX + NFS3_FH_BYTES + 20,
+static_assert(CALL_PLACE_BYTES >=
+		      RPC_CALL_BYTES_MAX + NFS3_WRITE_ARGS_BYTES_MAX,
 	      "the longest header of a WRITE must fit");
 
 #define SHARD_MAGIC 0x53484152u
