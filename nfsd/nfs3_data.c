@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct nfs_fh3 *
 data_fh(const struct call *c)
@@ -100,6 +101,23 @@ write_done(struct io_write *w)
 	data_reply(c, w->error);
 }
 
+/*
+ * Beyond what the file system lets this file grow to? The kernel would write
+ * the part that fits. lseek(2) goes exactly as far; below 2 GiB every file
+ * system goes, and the position of our descriptor means nothing.
+ */
+static bool
+write_too_far(const struct call *c)
+{
+	const struct nfs3_write_args *a = &c->rq.args.write;
+	uint64_t end = a->offset + a->count;
+
+	if (a->offset > INT64_MAX || end > INT64_MAX)
+		return true;
+	return end > INT32_MAX &&
+	       lseek(file_fd(c->file), (off_t)end, SEEK_SET) < 0;
+}
+
 static void
 write_start(struct call *c)
 {
@@ -115,6 +133,10 @@ write_start(struct call *c)
 		put_verifier(c->rq.res.write.verf,
 			     volume_verifier(file_volume(c->file)));
 		data_reply(c, 0);
+		return;
+	}
+	if (write_too_far(c)) {
+		data_reply(c, -EFBIG);
 		return;
 	}
 	w->reactor = c->shard->reactor;

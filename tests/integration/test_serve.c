@@ -180,6 +180,44 @@ test_no_rights(void **state)
 	harness_free(h);
 }
 
+/* A WRITE that crosses the file system's limit is refused whole; one that ends
+ * at it is not. */
+static void
+test_too_far(void **state)
+{
+	const uint64_t limit = (uint64_t)UINT32_MAX * 4096; /* ext4's */
+	struct harness *h = harness_new(NULL);
+	struct raw_fh root, fh;
+	uint8_t data[200] = { 1 };
+	WRITE3res w;
+	struct raw *r;
+
+	if (!harness_mount(h, "ext4", 4096, 64)) {
+		harness_free(h);
+		skip();
+	}
+	harness_start(h);
+	r = raw_connect(h->port);
+	assert_int_equal(raw_mount(r, h->export, &root), 0);
+	raw_create(r, &root, "f", 0644, &fh);
+	assert_int_equal(
+		raw_write(r, &fh, limit - 100, data, 200, FILE_SYNC, &w),
+		NFS3ERR_FBIG);
+	assert_int_equal(w.WRITE3res_u.resfail.file_wcc.after.post_op_attr_u
+				 .attributes.size,
+			 0);
+	assert_int_equal(
+		raw_write(r, &fh, limit - 200, data, 200, FILE_SYNC, &w),
+		NFS3_OK);
+	assert_int_equal(w.WRITE3res_u.resok.count, 200);
+	assert_int_equal(
+		raw_write(r, &fh, UINT64_MAX - 50, data, 200, FILE_SYNC, &w),
+		NFS3ERR_FBIG);
+	raw_close(r);
+	harness_stop(h);
+	harness_free(h);
+}
+
 int
 main(void)
 {
@@ -189,6 +227,7 @@ main(void)
 		cmocka_unit_test(test_restart_uring),
 		cmocka_unit_test(test_restart_threads),
 		cmocka_unit_test(test_no_rights),
+		cmocka_unit_test(test_too_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
