@@ -53,10 +53,11 @@ packages_need() {
 	rm -f "$log"
 }
 
-# build_dir DIR SOURCE [MESON-OPTION...]: set up once, then build. What the
-# tools say is shown only when they fail.
+# build_dir DIR SOURCE [MESON-OPTION...]: set up once, then build; only what
+# matches build_only where that is set. What the tools say is shown only when
+# they fail.
 build_dir() {
-	local dir=$1 source=$2 log=$1/build.log
+	local dir=$1 source=$2 log=$1/build.log targets=()
 	shift 2
 	if [ ! -f "$dir/build.ninja" ]; then
 		rm -rf "$dir"
@@ -66,7 +67,9 @@ build_dir() {
 			return 1
 		}
 	fi
-	ninja -C "$dir" >"$log" 2>&1 </dev/null || {
+	[ -z "${build_only:-}" ] || mapfile -t targets < <(ninja -C "$dir" \
+		-t targets all | sed -n "s|^\($build_only\): .*|\1|p")
+	ninja -C "$dir" "${targets[@]}" >"$log" 2>&1 </dev/null || {
 		grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 60 >&2
 		return 1
 	}

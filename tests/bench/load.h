@@ -18,6 +18,8 @@
 
 #include <nfsc/libnfs-raw-nfs.h>
 
+#include "tests/bench/pattern.h"
+
 enum load_op { LOAD_WRITE, LOAD_READ };
 
 struct load_options {
@@ -34,16 +36,6 @@ struct load_options {
 	int uid, gid;
 	uint64_t generation, seed;
 };
-
-/* pattern.c: the content of a file -------------------------------------- */
-
-/* What stands at an offset depends on file, offset and generation, so that a
- * byte from another place, file or run is seen to be wrong. */
-uint64_t pattern_key(const char *file, uint64_t generation);
-void pattern_fill(uint64_t key, uint64_t offset, void *buf, uint32_t n);
-/* n when every byte is right, else the index of the first that is not. */
-uint32_t pattern_check(uint64_t key, uint64_t offset, const void *buf,
-		       uint32_t n);
 
 /* conn.c: connections -------------------------------------------------------
  */

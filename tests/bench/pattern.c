@@ -5,7 +5,7 @@
  * generation. Multiplying by an odd constant maps places to words one to one,
  * so that no two places of a file hold the same word.
  */
-#include "tests/bench/load.h"
+#include "tests/bench/pattern.h"
 
 #include <endian.h>
 #include <string.h>
