@@ -179,9 +179,9 @@ struct sync_turn {
 struct sync_job {
 	struct work work;
 	struct sync_turn failed; /* handed to the thread that deals with it */
-	struct file *file;       /* the descriptor it syncs by; a reference */
-	bool busy;               /* submitted or running: one at a time */
-	bool flush;              /* pages are to be made clean */
+	struct file *file; /* the descriptor it syncs by; a reference */
+	bool busy;         /* submitted or running: one at a time */
+	bool flush;        /* pages are to be made clean */
 	struct sync_waiter *waiting; /* for the next sync, newest first */
 	struct sync_waiter *held;    /* for fewer dirty pages, newest first */
 };
@@ -203,6 +203,8 @@ struct inode {
 	LIST_ENTRY(inode) in_cache;
 	LIST_HEAD(, file) files;
 	unsigned refs;
+	/* any thread: when the last direct write came, 0: never */
+	_Atomic uint64_t direct_ns;
 	/* constant */
 	struct file_cache *cache;
 	struct volume *volume; /* of its first file; a reference */
@@ -317,6 +319,11 @@ void sync_note_dirty(struct file *f);
 /* Join the next sync of f's inode. s->done, s->reactor are set; the caller's
  * reference to f lasts until then. */
 void sync_join(struct file *f, struct sync_waiter *s);
+/* The same from a thread that may block: does that sync itself when no other
+ * thread syncs the inode. s may be done, and gone, on return. */
+void sync_join_here(struct file *f, struct sync_waiter *s);
+/* Is l the only one in flight, and nobody syncs? */
+bool sync_alone(struct file *f, const struct range_lock *l);
 /* Many pages wait to be dropped: then s waits until a flush ended (true), else
  * nothing happens (false). */
 bool sync_hold(struct file *f, struct sync_waiter *s);

@@ -255,7 +255,15 @@ enum io_stable { IO_UNSTABLE, IO_DATA_SYNC, IO_FILE_SYNC }; /* as stable_how */
 const char *io_mode_name(enum io_mode m);
 const char *io_edges_name(enum io_edges e);
 
-/* direct_min where nobody says otherwise. */
+/*
+ * direct_min where nobody says otherwise. Measured with misaligned WRITEs, 32
+ * in flight, XFS on loop devices (over tmpfs, and O_DIRECT on a virtual disk),
+ * 2 cores: up to 32 KiB the whole WRITE through the page cache, with its pages
+ * dropped after the sync, is 2 to 8 times faster than the split and takes a
+ * third of its CPU. Above, it depends: rewriting, the split is ahead from about
+ * 96 KiB; extending a file, the whole stays ahead on such devices, since XFS
+ * lets a direct write beyond the end wait for all others in flight.
+ */
 #define IO_DIRECT_MIN_BYTES 32768u
 
 struct io_policy {
@@ -481,6 +489,7 @@ struct io_write {
 	struct range_lock lock;
 	struct sync_waiter waiter;
 	struct message msg;
+	struct work solo;
 	struct io_policy policy;
 	struct split split;
 	struct io_piece piece[IO_PIECES_MAX];
@@ -523,6 +532,7 @@ struct io_read {
 	int rwf;
 	uint8_t again; /* times that it was told -EAGAIN */
 	bool direct;
+	bool ahead; /* with readahead */
 };
 void io_read_start(struct io_read *r);
 

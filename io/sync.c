@@ -129,6 +129,37 @@ sync_join(struct file *f, struct sync_waiter *s)
 		submit(f);
 }
 
+void
+sync_join_here(struct file *f, struct sync_waiter *s)
+{
+	struct inode *i = f->inode;
+	bool start;
+
+	file_get(f); /* s may end before the turn does */
+	pthread_mutex_lock(&i->mutex);
+	push(&i->job.waiting, f, s);
+	start = claim(i);
+	if (start)
+		i->job.file = f;
+	pthread_mutex_unlock(&i->mutex);
+	if (start)
+		job_run(&i->job.work);
+	else
+		file_put(f);
+}
+
+bool
+sync_alone(struct file *f, const struct range_lock *l)
+{
+	struct inode *i = f->inode;
+	bool alone;
+
+	pthread_mutex_lock(&i->mutex);
+	alone = i->ranges.head == l && l->next == NULL && !i->job.busy;
+	pthread_mutex_unlock(&i->mutex);
+	return alone;
+}
+
 bool
 sync_hold(struct file *f, struct sync_waiter *s)
 {

@@ -9,17 +9,19 @@
  *
  * A WRITE that extends the file issues the tail after all else has landed, and
  * the middle chunk by chunk, so that a failure leaves no bytes behind a hole.
- * What is told is the contiguous prefix that was written.
+ * What is told is the contiguous prefix that was written. A lone stable WRITE
+ * goes another way, see solo.
  *
  * It knows no stable_how but as an order to sync. RFC 1813, 3.3.7.
  */
+#include "io/write.h"
+
 #include "io/compat.h"
-#include "io/file.h"
 #include "io/reactor.h"
 
 #include <string.h>
 
-#define PIECE_AGAIN_MAX 16
+#define SOLO_BYTES_MAX (64u << 10)
 
 enum { PIECE_HEAD, PIECE_TAIL, PIECE_MIDDLE }; /* and those after it */
 
@@ -89,107 +91,53 @@ wanted(const struct io_write *w)
 						  : w->policy.stable_floor;
 }
 
-/* No piece is in flight and none will be. */
+/* No piece is in flight and none will be: what has been written? */
+static void
+write_settle(struct io_write *w)
+{
+	w->written = (uint32_t)(w->fail_at - w->offset);
+	assert(w->written > 0 || w->error != 0);
+	if (w->written > 0)
+		w->error = 0;
+	sync_note_dirty(w->file);
+	inode_unlock(w->file->inode, &w->lock);
+	w->waiter.reactor = w->reactor;
+	w->waiter.done = wanted(w) == IO_UNSTABLE ? write_unheld : write_synced;
+}
+
 static void
 write_landed(struct io_write *w)
 {
-	w->written = (uint32_t)(w->fail_at - w->offset);
-	sync_note_dirty(w->file);
-	inode_unlock(w->file->inode, &w->lock);
-	if (w->written == 0) {
-		assert(w->error != 0);
-		write_finish(w);
-		return;
-	}
-	w->error = 0;
-	w->waiter.reactor = w->reactor;
-	if (wanted(w) != IO_UNSTABLE) {
-		w->waiter.done = write_synced;
+	bool waits = false;
+
+	write_settle(w);
+	if (w->written > 0 && wanted(w) != IO_UNSTABLE) {
 		sync_join(w->file, &w->waiter);
-		return;
+		waits = true;
+	} else if (w->written > 0 && w->keep_track) {
+		waits = sync_hold(w->file, &w->waiter);
 	}
-	w->waiter.done = write_unheld;
-	if (!w->keep_track || !sync_hold(w->file, &w->waiter))
+	if (!waits)
 		write_finish(w);
 }
 
-/* pieces ------------------------------------------------------------------- */
-
-static void
-piece_end(struct io_piece *p, int error)
-{
-	struct io_write *w = p->write;
-	uint64_t reached = p->offset + p->done_bytes;
-
-	/* A cancelled or interrupted call is not the client's business. */
-	if (error == -ECANCELED || error == -EINTR || error == -EAGAIN)
-		error = -EIO;
-	if (error != 0 && reached < w->fail_at) {
-		w->fail_at = reached;
-		w->error = error;
-	}
-	if (!p->direct && w->keep_track && p->done_bytes > 0)
-		sync_note_edge(w->file, p->offset, reached);
-	p->busy = false;
-	assert(w->flying > 0);
-	w->flying--;
-	write_go_on(w);
-}
-
-/* The kernel does no direct I/O here after all. The range is ours alone (a
- * direct part keeps everything out), so the rest may go buffered. */
-static void
-piece_fall_back(struct io_piece *p)
-{
-	struct io_write *w = p->write;
-
-	count_add(&counters(w)->fallbacks, 1);
-	if (p->done_bytes == 0)
-		atomic_store(&w->file->direct_refused, true);
-	p->direct = false;
-	p->rwf = w->buffered_rwf;
-	piece_go(p);
-}
-
-static bool
-refused_direct(int res)
-{
-	return res == -EINVAL || res == -EOPNOTSUPP || res == -ENOTBLK;
-}
-
-/* Nothing came of it and it may be tried once more. The ring tries again by
- * itself what would have blocked; who says -EAGAIN after that is short of
- * something, which shall not become a client's error at once. */
-static bool
-wants_again(struct io_piece *p, int res)
-{
-	return res == -EINTR ||
-	       (res == -EAGAIN && p->again++ < PIECE_AGAIN_MAX);
-}
+/* pieces on their way ------------------------------------------------------ */
 
 static void
 piece_result(struct io_piece *p, int res)
 {
 	struct io_write *w = p->write;
+	int r = piece_judge(p, res);
 
-	if (p->direct && refused_direct(res)) {
-		piece_fall_back(p);
-		return;
-	}
-	if (res <= 0 && !wants_again(p, res)) {
-		piece_end(p, res == 0 ? -EIO : res);
-		return;
-	}
-	if (res > 0) {
-		assert((uint32_t)res <= p->bytes - p->done_bytes);
-		p->done_bytes += (uint32_t)res;
-	}
-	if (p->done_bytes == p->bytes)
-		piece_end(p, 0);
-	else if (p->direct && p->done_bytes % w->file->facts.cut != 0)
-		piece_fall_back(p); /* it stopped where direct cannot go on */
-	else
+	if (r > 0) {
 		piece_go(p);
+		return;
+	}
+	piece_note(p, r);
+	p->busy = false;
+	assert(w->flying > 0);
+	w->flying--;
+	write_go_on(w);
 }
 
 static void
@@ -198,23 +146,12 @@ piece_op_done(struct op *op, int res)
 	piece_result(container_of(op, struct io_piece, op), res);
 }
 
-/* On a worker: the rest, or what one call takes of it. */
 static void
 piece_work_run(struct work *work)
 {
 	struct io_piece *p = container_of(work, struct io_piece, work);
-	uint32_t left = p->bytes - p->done_bytes;
-	struct iovec iov;
-	ssize_t n;
 
-	p->res = fault_point(OP_WRITE, &left);
-	if (p->res != 0)
-		return;
-	iov.iov_base = (void *)(p->data + p->done_bytes);
-	iov.iov_len = left;
-	n = pwritev2(p->write->file->fd, &iov, 1,
-		     (off_t)(p->offset + p->done_bytes), p->rwf);
-	p->res = n < 0 ? -errno : (int)n;
+	p->res = piece_call(p);
 }
 
 static void
@@ -248,51 +185,22 @@ piece_go(struct io_piece *p)
 		return;
 	}
 	p->op.done = piece_op_done;
-	op_write(w->reactor, &p->op,
-		 p->direct ? w->file->direct_fd : w->file->fd,
-		 p->data + p->done_bytes, p->bytes - p->done_bytes,
-		 p->offset + p->done_bytes, p->rwf, p->direct && w->extending);
+	op_write(w->reactor, &p->op, piece_fd(p), p->data + p->done_bytes,
+		 p->bytes - p->done_bytes, p->offset + p->done_bytes, p->rwf,
+		 p->direct && w->extending);
 }
 
 static void
 piece_start(struct io_write *w, struct io_piece *p, uint64_t offset,
 	    uint32_t bytes, bool direct)
 {
-	p->write = w;
-	p->data = w->data + (offset - w->offset);
-	p->offset = offset;
-	p->bytes = bytes;
-	p->done_bytes = 0;
-	p->again = 0;
-	p->direct = direct;
-	p->rwf = direct ? 0 : w->buffered_rwf;
+	piece_init(w, p, offset, bytes, direct);
 	p->busy = true;
 	w->flying++;
 	piece_go(p);
 }
 
 /* issuing ------------------------------------------------------------------ */
-
-/* How much of the middle the next chunk takes: what the device takes at once,
- * cut where the device likes it. */
-static uint32_t
-chunk_bytes(const struct io_write *w)
-{
-	const struct volume_facts *f = volume_facts(w->file->volume);
-	uint64_t end = w->split.middle.offset + w->split.middle.bytes;
-	uint64_t stop = w->middle_next + f->piece_bytes_max;
-	uint32_t cut = w->file->facts.cut;
-
-	if (stop >= end)
-		return (uint32_t)(end - w->middle_next);
-	if (f->piece_boundary != 0 &&
-	    stop - stop % f->piece_boundary > w->middle_next)
-		stop -= stop % f->piece_boundary;
-	stop = round_down(stop, cut);
-	if (stop <= w->middle_next)
-		stop = w->middle_next + cut;
-	return (uint32_t)(stop - w->middle_next);
-}
 
 static struct io_piece *
 idle_middle(struct io_write *w)
@@ -312,7 +220,7 @@ issue_middle(struct io_write *w)
 	/* What lies behind a failure is not worth writing. */
 	while (w->middle_next < end && w->middle_next < w->fail_at) {
 		uint64_t offset = w->middle_next;
-		uint32_t bytes = chunk_bytes(w);
+		uint32_t bytes = write_chunk_bytes(w);
 
 		if (w->extending && offset != w->split.middle.offset &&
 		    w->flying > 0)
@@ -351,6 +259,73 @@ write_go_on(struct io_write *w)
 		write_landed(w);
 }
 
+/* solo --------------------------------------------------------------------- */
+
+static void
+solo_piece(struct io_write *w, uint64_t offset, uint32_t bytes, bool direct)
+{
+	struct io_piece *p = &w->piece[PIECE_HEAD];
+	int r;
+
+	piece_init(w, p, offset, bytes, direct);
+	do
+		r = piece_judge(p, piece_call(p));
+	while (r > 0);
+	piece_note(p, r);
+}
+
+/* On a worker: all pieces, then the sync. Once that is joined, w may be gone.
+ */
+static void
+solo_run(struct work *work)
+{
+	struct io_write *w = container_of(work, struct io_write, solo);
+	const struct split *s = &w->split;
+	uint64_t end = s->middle.offset + s->middle.bytes;
+
+	if (s->head.bytes > 0)
+		solo_piece(w, s->head.offset, s->head.bytes, false);
+	while (w->middle_next < end && w->middle_next < w->fail_at) {
+		uint64_t offset = w->middle_next;
+		uint32_t bytes = write_chunk_bytes(w);
+
+		w->middle_next += bytes;
+		solo_piece(w, offset, bytes, true);
+	}
+	if (s->tail.bytes > 0 && w->fail_at > s->tail.offset)
+		solo_piece(w, s->tail.offset, s->tail.bytes, false);
+	write_settle(w);
+	if (w->written > 0)
+		sync_join_here(w->file, &w->waiter);
+	else
+		reactor_post(w->reactor, &w->msg);
+}
+
+/*
+ * A stable WRITE that has the inode to itself shares its sync with nobody, and
+ * what counts is its latency: one worker does all of it, which costs two
+ * changes of thread instead of four or more. (XFS on a loop device, 47008
+ * bytes: 121 us instead of 138 where it extends, 115 instead of 124 where not;
+ * pwrite and fsync alone take 89 and 66. From 256 KiB on it is slower, since
+ * the pieces no longer overlap.)
+ */
+static bool
+goes_solo(const struct io_write *w)
+{
+	return wanted(w) != IO_UNSTABLE && w->bytes <= SOLO_BYTES_MAX &&
+	       sync_alone(w->file, &w->lock);
+}
+
+static void
+solo_start(struct io_write *w)
+{
+	w->solo = (struct work){ .run = solo_run };
+	w->msg.run = finish_later;
+	work_submit(reactor_engine(w->reactor), WORK_DATA, &w->solo);
+}
+
+/* begin -------------------------------------------------------------------- */
+
 /* The ranges are ours. */
 static void
 write_begin(struct io_write *w)
@@ -364,6 +339,10 @@ write_begin(struct io_write *w)
 		       write_end(w) > (uint64_t)st.st_size;
 	w->middle_next = w->split.middle.offset;
 	w->fail_at = write_end(w);
+	if (goes_solo(w)) {
+		solo_start(w);
+		return;
+	}
 	if (head->bytes > 0)
 		piece_start(w, &w->piece[PIECE_HEAD], head->offset, head->bytes,
 			    false);
@@ -418,9 +397,12 @@ add_parts(struct io_write *w)
 	if (s->head.bytes > 0)
 		range_add(&w->lock, RANGE_BUFFERED, s->head.offset,
 			  s->head.bytes);
-	if (s->middle.bytes > 0)
+	if (s->middle.bytes > 0) {
+		atomic_store(&w->file->inode->direct_ns,
+			     reactor_now_ns(w->reactor));
 		range_add(&w->lock, RANGE_DIRECT, s->middle.offset,
 			  s->middle.bytes);
+	}
 	if (s->tail.bytes > 0)
 		range_add(&w->lock, RANGE_BUFFERED, s->tail.offset,
 			  s->tail.bytes);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pieces of a WRITE: what one is to write, the blocking call that writes some
+ * of it, and what a result means: go on with the rest, done, failed, or once
+ * more through the page cache where the kernel refuses direct I/O. The object
+ * is struct io_piece, inside its struct io_write; whoever issues a piece (the
+ * reactor, or a worker) owns it until its result is taken. It knows nothing of
+ * other pieces: write.c says what goes when.
+ */
+#include "io/write.h"
+
+#include "io/reactor.h"
+
+#include <sys/uio.h>
+
+#define AGAIN_MAX 16
+
+void
+piece_init(struct io_write *w, struct io_piece *p, uint64_t offset,
+	   uint32_t bytes, bool direct)
+{
+	p->write = w;
+	p->data = w->data + (offset - w->offset);
+	p->offset = offset;
+	p->bytes = bytes;
+	p->done_bytes = 0;
+	p->again = 0;
+	p->direct = direct;
+	p->rwf = direct ? 0 : w->buffered_rwf;
+}
+
+uint32_t
+write_chunk_bytes(const struct io_write *w)
+{
+	const struct volume_facts *f = volume_facts(w->file->volume);
+	uint64_t end = w->split.middle.offset + w->split.middle.bytes;
+	uint64_t stop = w->middle_next + f->piece_bytes_max;
+	uint32_t cut = w->file->facts.cut;
+
+	if (stop >= end)
+		return (uint32_t)(end - w->middle_next);
+	if (f->piece_boundary != 0 &&
+	    stop - stop % f->piece_boundary > w->middle_next)
+		stop -= stop % f->piece_boundary;
+	stop = round_down(stop, cut);
+	if (stop <= w->middle_next)
+		stop = w->middle_next + cut;
+	return (uint32_t)(stop - w->middle_next);
+}
+
+int
+piece_fd(const struct io_piece *p)
+{
+	return p->direct ? p->write->file->direct_fd : p->write->file->fd;
+}
+
+int
+piece_call(struct io_piece *p)
+{
+	uint32_t left = p->bytes - p->done_bytes;
+	int r = fault_point(OP_WRITE, &left);
+	struct iovec iov;
+	ssize_t n;
+
+	if (r != 0)
+		return r;
+	iov.iov_base = (void *)(p->data + p->done_bytes);
+	iov.iov_len = left;
+	n = pwritev2(piece_fd(p), &iov, 1, (off_t)(p->offset + p->done_bytes),
+		     p->rwf);
+	return n < 0 ? -errno : (int)n;
+}
+
+/* The kernel does no direct I/O here after all. The range is ours alone (a
+ * direct part keeps everything out), so the rest may go buffered. */
+static void
+fall_back(struct io_piece *p)
+{
+	struct io_write *w = p->write;
+
+	count_add(&volume_counters(w->file->volume)->fallbacks, 1);
+	if (p->done_bytes == 0)
+		atomic_store(&w->file->direct_refused, true);
+	p->direct = false;
+	p->rwf = w->buffered_rwf;
+}
+
+static bool
+refused_direct(int res)
+{
+	return res == -EINVAL || res == -EOPNOTSUPP || res == -ENOTBLK;
+}
+
+/* Nothing came of it and it may be tried once more. The ring tries again by
+ * itself what would have blocked; who says -EAGAIN after that is short of
+ * something, which shall not become a client's error at once. */
+static bool
+wants_again(struct io_piece *p, int res)
+{
+	return res == -EINTR || (res == -EAGAIN && p->again++ < AGAIN_MAX);
+}
+
+int
+piece_judge(struct io_piece *p, int res)
+{
+	if (p->direct && refused_direct(res)) {
+		fall_back(p);
+		return 1;
+	}
+	if (res <= 0)
+		return wants_again(p, res) ? 1 : res == 0 ? -EIO : res;
+	assert((uint32_t)res <= p->bytes - p->done_bytes);
+	p->done_bytes += (uint32_t)res;
+	if (p->done_bytes == p->bytes)
+		return 0;
+	/* It may have stopped where direct I/O cannot go on. */
+	if (p->direct && p->done_bytes % p->write->file->facts.cut != 0)
+		fall_back(p);
+	return 1;
+}
+
+void
+piece_note(struct io_piece *p, int error)
+{
+	struct io_write *w = p->write;
+	uint64_t reached = p->offset + p->done_bytes;
+
+	/* A cancelled or interrupted call is not the client's business. */
+	if (error == -ECANCELED || error == -EINTR || error == -EAGAIN)
+		error = -EIO;
+	if (error != 0 && reached < w->fail_at) {
+		w->fail_at = reached;
+		w->error = error;
+	}
+	if (!p->direct && w->keep_track && p->done_bytes > 0)
+		sync_note_edge(w->file, p->offset, reached);
+}
