@@ -179,9 +179,9 @@ struct sync_turn {
 struct sync_job {
 	struct work work;
 	struct sync_turn failed; /* handed to the thread that deals with it */
-	struct file *file; /* the descriptor it syncs by; a reference */
-	bool busy;         /* submitted or running: one at a time */
-	bool flush;        /* pages are to be made clean */
+	struct file *file;       /* the descriptor it syncs by; a reference */
+	bool busy;               /* submitted or running: one at a time */
+	bool flush;              /* pages are to be made clean */
 	struct sync_waiter *waiting; /* for the next sync, newest first */
 	struct sync_waiter *held;    /* for fewer dirty pages, newest first */
 };
