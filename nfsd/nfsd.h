@@ -140,7 +140,7 @@ int fh_from_fd(struct fh *fh, int fd, const char *name);
  * (-ESTALE). */
 int fh_open(const struct fh *fh, int mount_fd, int flags);
 
-/* export.c, export_open.c, export_access.c: what is exported, to whom -------- */
+/* export.c and export_*.c: what is exported, to whom ---------------------- */
 
 struct export_tree; /* a clone of a directory with its volume, counted */
 
@@ -148,6 +148,8 @@ struct export_tree; /* a clone of a directory with its volume, counted */
  * One exported directory of one table. Its trees are carried over into the next
  * table when path, id and directory stay, so that clients notice nothing.
  */
+/* clang-format takes the struct's name for C++'s keyword. */
+/* clang-format off */
 struct export {
 	uint64_t id;
 	uint64_t fsid; /* as fattr3 tells it */
@@ -156,6 +158,7 @@ struct export {
 	struct conf_export conf; /* this table's clients */
 	struct export_tree *rw_tree, *ro_tree; /* private: what holds them */
 };
+/* clang-format on */
 
 /* What one client may do with one export. Holds a reference to the table. */
 struct access {
