@@ -230,6 +230,7 @@ file_cache_free(struct file_cache *c)
 	while (c->expiring)
 		pthread_cond_wait(&c->changed, &c->mutex);
 	assert(c->count == 0 && c->closing == 0);
+	assert(c->edge_pages == 0 && c->edge_inodes == 0);
 	pthread_mutex_unlock(&c->mutex);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->mutex);

@@ -13,7 +13,7 @@
 #define RECORD      47008u
 #define RECORDS     1024u
 #define WRITERS     16u
-#define MIB         (1u << 20)
+#define MIB         (1ull << 20)
 #define IMAGE_BYTES (1ull << 30)
 #define TILES_MAX   64u
 
@@ -58,8 +58,8 @@ is_direct(void)
 
 struct writer {
 	pthread_t thread;
-	unsigned index;
 	struct file *file;
+	unsigned index;
 	uint32_t record;
 	unsigned records;
 	enum io_stable stable;
@@ -521,7 +521,7 @@ random_overlapping(void **state)
 	uint64_t seed = 4711;
 
 	(void)state;
-	assert_true(shadow != NULL && now != NULL && c != NULL);
+	assert(shadow != NULL && now != NULL && c != NULL);
 	assert_int_equal(ftruncate(file_fd(f), span), 0);
 	c->file = f;
 	for (int round = 0; round < 15; round++) {
@@ -553,8 +553,9 @@ warm_pages_stay(void **state)
 	before = resident_pages(fd);
 	assert_int_equal(before, size / PAGE);
 	for (unsigned i = 0; i < 16; i++)
-		(void)write_all(reactor_of(i), f, 2 * MIB + i * RECORD, RECORD,
-				1, IO_FILE_SYNC);
+		(void)write_all(reactor_of(i), f,
+				2 * MIB + (uint64_t)i * RECORD, RECORD, 1,
+				IO_FILE_SYNC);
 	assert_int_equal(client_commit(reactor_of(0), f, NULL), 0);
 	after = resident_pages(fd);
 	print_message("warm: %zu of %zu pages stay\n", after, before);
