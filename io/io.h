@@ -258,11 +258,11 @@ const char *io_edges_name(enum io_edges e);
 /*
  * direct_min where nobody says otherwise. Measured with misaligned WRITEs, 32
  * in flight, XFS on loop devices (over tmpfs, and O_DIRECT on a virtual disk),
- * 2 cores: up to 32 KiB the whole WRITE through the page cache, with its pages
- * dropped after the sync, is 2 to 8 times faster than the split and takes a
- * third of its CPU. Above, it depends: rewriting, the split is ahead from about
- * 96 KiB; extending a file, the whole stays ahead on such devices, since XFS
- * lets a direct write beyond the end wait for all others in flight.
+ * 2 cores: up to 32 KiB, extending, the whole WRITE through the page cache, with
+ * its pages dropped after the sync, is mostly 1.6 to 8 times faster than the
+ * split, for less CPU; rewriting, results are mixed. Above, it depends:
+ * rewriting, the split is ahead from about 96 KiB; extending, the whole stays
+ * ahead on such devices.
  */
 #define IO_DIRECT_MIN_BYTES 32768u
 
