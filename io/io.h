@@ -258,9 +258,9 @@ const char *io_edges_name(enum io_edges e);
 /*
  * direct_min where nobody says otherwise. Measured with misaligned WRITEs, 32
  * in flight, XFS on loop devices (over tmpfs, and O_DIRECT on a virtual disk),
- * 2 cores: up to 32 KiB, extending, the whole WRITE through the page cache, with
- * its pages dropped after the sync, is mostly 1.6 to 8 times faster than the
- * split, for less CPU; rewriting, results are mixed. Above, it depends:
+ * 2 cores: up to 32 KiB, extending, the whole WRITE through the page cache,
+ * with its pages dropped after the sync, is mostly 1.6 to 8 times faster than
+ * the split, for less CPU; rewriting, results are mixed. Above, it depends:
  * rewriting, the split is ahead from about 96 KiB; extending, the whole stays
  * ahead on such devices.
  */
