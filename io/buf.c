@@ -170,6 +170,12 @@ buf_wait(struct buf_pool *p, struct buf_waiter *w)
 }
 
 bool
+buf_pool_wanted(const struct buf_pool *p)
+{
+	return p->first != NULL;
+}
+
+bool
 buf_unwait(struct buf_pool *p, struct buf_waiter *w)
 {
 	struct buf_waiter *before = NULL, *o = p->first;

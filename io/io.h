@@ -228,6 +228,8 @@ bool buf_unwait(struct buf_pool *p, struct buf_waiter *w);
 void buf_give(struct buf_pool *p, struct buf *buf); /* zeroes *buf */
 size_t buf_pool_bytes(const struct buf_pool *p);
 size_t buf_pool_free_bytes(const struct buf_pool *p);
+/* Does anyone wait for a buffer? */
+bool buf_pool_wanted(const struct buf_pool *p);
 /* Is [p, p + n) inside the pool? Then *index is the fixed buffer. */
 bool buf_pool_holds(const struct buf_pool *p, const void *addr, size_t n,
 		    int *index);
@@ -241,6 +243,8 @@ bool buf_pool_holds(const struct buf_pool *p, const void *addr, size_t n,
 int net_listen(struct sockaddr_storage *addr, bool reuse, int *ret_fd);
 /* TCP_NODELAY, keepalive, and what a storage connection wants. */
 int net_tune(int fd);
+/* Let its close throw away what is not sent. */
+void net_abort(int fd);
 /* Who listens on this TCP port, for a message: "PID NAME", "the kernel's
  * NFS server", or "an unknown process". */
 void net_port_holder(const struct sockaddr_storage *addr, char *text,

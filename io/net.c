@@ -110,6 +110,14 @@ net_tune(int fd)
 	return err;
 }
 
+void
+net_abort(int fd)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
 /* The inode of a socket that listens on port, by one table of /proc; 0: none.
  * Columns: sl local_address rem_address st ... inode, numbers in hex. */
 static unsigned long

@@ -468,17 +468,31 @@ conn_progress(struct conn *c, uint64_t now)
 	c->send_seen = info.tcpi_bytes_acked;
 }
 
+/* How long may this peer make no progress? */
+static uint64_t
+conn_patience(const struct conn *c)
+{
+	struct shard *s = c->shard;
+
+	if (c->held_bytes > 0 && buf_pool_wanted(reactor_pool(s->reactor)))
+		return CONN_IDLE_WANTED_NS;
+	return shard_starving(s) ? CONN_IDLE_WANTED_NS : CONN_IDLE_NS;
+}
+
 void
 conn_tick(struct conn *c)
 {
-	uint64_t now = reactor_now_ns(c->shard->reactor);
+	uint64_t now = reactor_now_ns(c->shard->reactor), patience;
 	bool mid_record = c->receiving && c->record.inside;
 
 	if (c->state == CONN_ENDING || (!mid_record && !c->sending))
 		return;
 	conn_progress(c, now);
-	if ((mid_record && now - c->recv_ns > CONN_IDLE_NS) ||
-	    (c->sending && now - c->send_ns > CONN_IDLE_NS)) {
+	patience = conn_patience(c);
+	if ((mid_record && now - c->recv_ns > patience) ||
+	    (c->sending && now - c->send_ns > patience)) {
+		/* Else what it does not take stays in the kernel. */
+		net_abort(c->fd);
 		c->shard->server->stats.timeouts++;
 		conn_end(c);
 	}

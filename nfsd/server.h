@@ -8,7 +8,8 @@
  * quarter of its reactor's buffer pool; while a call slot is free in its shard;
  * and while a buffer is to be had for a WRITE's payload. Where one of these
  * fails the connection stops reading (TCP then holds the peer) and goes on when
- * it is met again. Nothing is ever dropped for want of room.
+ * it is met again. Nothing is ever dropped for want of room; but a peer that
+ * makes no progress gives back what others wait for (CONN_IDLE_WANTED_NS).
  */
 #ifndef NVNFSD_SERVER_H
 #define NVNFSD_SERVER_H
@@ -29,7 +30,10 @@
 #define CALLS_PER_CONN_DEFAULT 256u
 #define CONNS_DEFAULT          4096u
 #define CONN_IOV               48u
-#define CONN_IDLE_NS           (30ull * 1000000000) /* no progress: the end */
+/* No progress for so long is the end of a connection; sooner where others wait
+ * for what it holds. */
+#define CONN_IDLE_NS           (30ull * 1000000000)
+#define CONN_IDLE_WANTED_NS    (2ull * 1000000000)
 #define SERVER_LISTENERS_MAX   32u
 #define RECORD_BYTES_MAX       (IO_TRANSFER_BYTES_MAX + CALL_PLACE_BYTES)
 
