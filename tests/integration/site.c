@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define DEVICE_SECTOR 4096u
-#define DEVICE_MIB    512u
+#define DEVICE_MIB    1024u
 
 struct site *
 site_prepare(const char *engine, const char *options, const char *fs)
