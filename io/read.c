@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define DIRECT_BYTES_MIN (64u << 10) /* of a misaligned READ */
+#define DIRECT_NS_MAX    NS_PER_S    /* after a direct write no readahead */
 #define READ_AGAIN_MAX   16
 
 static void read_io(struct io_read *r);
@@ -138,16 +139,12 @@ read_op_done(struct op *op, int res)
 	}
 }
 
-/* Readahead is for whoever reads through the cache by choice; small READs of
- * direct mode take their pages alone. */
 static int
 read_fd(const struct io_read *r)
 {
 	if (r->direct)
 		return r->file->direct_fd;
-	return volume_policy(r->file->volume).read_mode == IO_DIRECT
-		       ? r->file->fd
-		       : r->file->read_fd;
+	return r->ahead ? r->file->read_fd : r->file->fd;
 }
 
 static void
@@ -164,11 +161,30 @@ read_lock_ready(struct range_lock *l)
 	read_io(container_of(l, struct io_read, lock));
 }
 
+/*
+ * Readahead is for whoever reads through the cache by choice, and it brings in
+ * large folios far beyond the READ. Where an edge is written into one while a
+ * direct write is in flight in another part of it, the kernel cannot invalidate
+ * it and poisons the mapping. So with readahead the READ keeps direct writes
+ * out of all that follows, and where there are any there is no readahead.
+ */
+static bool
+reads_ahead(const struct io_read *r)
+{
+	uint64_t written = atomic_load(&r->file->inode->direct_ns);
+
+	return !r->direct &&
+	       volume_policy(r->file->volume).read_mode != IO_DIRECT &&
+	       (written == 0 ||
+		reactor_now_ns(r->reactor) > written + DIRECT_NS_MAX);
+}
+
 static void
 read_lock(struct io_read *r)
 {
+	r->ahead = reads_ahead(r);
 	range_add(&r->lock, r->direct ? RANGE_READ_DIRECT : RANGE_READ_BUFFERED,
-		  r->aligned, r->need);
+		  r->aligned, r->ahead ? UINT64_MAX - r->aligned : r->need);
 	r->lock.reactor = r->reactor;
 	r->lock.ready = read_lock_ready;
 	if (inode_lock(r->file->inode, &r->lock))
