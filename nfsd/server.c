@@ -296,11 +296,11 @@ listen_message(struct message *m)
 static void
 server_free(struct server *s)
 {
-	listen_close(s);
 	if (s->exports != NULL)
 		export_table_put(s->exports);
 	if (s->engine != NULL)
 		engine_free(s->engine);
+	listen_close(s); /* a cancelled accept may have ended just now */
 	if (s->drc != NULL)
 		drc_free(s->drc);
 	if (s->mounts != NULL)
