@@ -33,7 +33,7 @@
 /* No progress for so long is the end of a connection; sooner where others wait
  * for what it holds. */
 #define CONN_IDLE_NS           (30ull * 1000000000)
-#define CONN_IDLE_WANTED_NS    (10ull * 1000000000)
+#define CONN_IDLE_WANTED_NS    (5ull * 1000000000)
 #define SERVER_LISTENERS_MAX   32u
 #define RECORD_BYTES_MAX       (IO_TRANSFER_BYTES_MAX + CALL_PLACE_BYTES)
 

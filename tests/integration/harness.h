@@ -150,7 +150,7 @@ bool raw_try_send(struct raw *r);
 void raw_send_fragments(struct raw *r, uint32_t n);
 void raw_send_bytes(struct raw *r, const void *bytes, size_t n);
 /* Receive one record and take its header apart. False at end of stream (or
- * after 20 s of silence, which ends the wait and not a test's verdict). */
+ * after a minute of silence, which ends the wait and not a test's verdict). */
 bool raw_receive(struct raw *r);
 /* True when the peer closes without sending anything more. */
 bool raw_closed(struct raw *r);

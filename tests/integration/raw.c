@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SILENCE_MS 20000
+#define SILENCE_MS 60000
 
 /* What a decoder allocated, kept for whoever looks at the result. */
 struct raw_memory {
