@@ -202,7 +202,7 @@ print_log(const struct harness *h)
 void
 harness_start(struct harness *h)
 {
-	unsigned port, mount_port, exports;
+	unsigned port = 0, mount_port = 0, exports = 0;
 	char line[256] = "";
 	FILE *f = fdopen(spawn(h), "r");
 
