@@ -366,6 +366,36 @@ test_stop(void **state)
 	site_free(s);
 }
 
+/* It waits for its calls, but not for ever (20 s): then their connections end,
+ * those of retries too, and what a call answers later goes nowhere. */
+static void
+test_forced_stop(void **state)
+{
+	const char *seconds = getenv("NVNFSD_TEST_SECONDS");
+	struct site *s;
+	struct raw *r[3];
+	unsigned i;
+
+	if (seconds == NULL || strtoul(seconds, NULL, 10) < 60) {
+		print_message("left out, since it takes half a minute: "
+			      "NVNFSD_TEST_SECONDS is below 60\n");
+		return;
+	}
+	s = site_on_device();
+	begin(s, "d");
+	for (i = 0; i < 3; i++)
+		r[i] = attach(s);
+	harness_signal(s->h, SIGTERM);
+	for (i = 0; i < 3; i++)
+		assert_true(raw_closed(r[i]));
+	assert_true(raw_closed(s->r));
+	assert_true(harness_logged(s->h, "calls are still in service"));
+	thaw();
+	for (i = 0; i < 3; i++)
+		raw_close(r[i]);
+	site_free(s);
+}
+
 /* Retries by chance, on connections that end by chance, with the file system
  * frozen for some of the time: every MKDIR has run once. */
 #define CHANCE_CALLS 8u
@@ -625,6 +655,7 @@ run(const char *name)
 		cmocka_unit_test(test_first_reset),
 		cmocka_unit_test(test_nobody_left),
 		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_forced_stop),
 		cmocka_unit_test(test_chance),
 		cmocka_unit_test(test_replay),
 		cmocka_unit_test(test_others),
