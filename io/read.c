@@ -210,6 +210,9 @@ goes_direct(const struct io_read *r, uint64_t size)
 	if (align == 0 || r->file->direct_fd < 0 ||
 	    atomic_load(&r->file->direct_refused))
 		return false;
+	/* Rounded out it would leave what off_t can say. */
+	if (round_up(end, align) > INT64_MAX)
+		return false;
 	if (r->want >= DIRECT_BYTES_MIN)
 		return true;
 	return r->offset % align == 0 && (end % align == 0 || end == size);
