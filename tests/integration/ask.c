@@ -165,6 +165,15 @@ ask_send(struct raw *r, const struct question *q)
 }
 
 void
+ask_again(struct raw *to, const struct raw *from)
+{
+	memcpy(to->out, from->out, from->out_bytes);
+	to->out_bytes = from->out_bytes;
+	to->xid = from->xid;
+	raw_send(to);
+}
+
+void
 ask_take(struct raw *r, uint32_t proc, struct answer *a)
 {
 	union results res;

@@ -61,6 +61,8 @@ struct answer {
 
 /* Build and send; the xid. */
 uint32_t ask_send(struct raw *r, const struct question *q);
+/* The record of from's last call once more, by to; its xid is from's. */
+void ask_again(struct raw *to, const struct raw *from);
 /* The reply that raw_receive() has just taken in, to a question of proc. */
 void ask_take(struct raw *r, uint32_t proc, struct answer *a);
 /* Both, with the wait between them; the nfsstat3. a may be NULL. */

@@ -2,9 +2,12 @@
 /* See site.h. */
 #include "site.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,6 +78,32 @@ site_free(struct site *s)
 		harness_stop(s->h);
 	harness_free(s->h);
 	free(s);
+}
+
+void
+site_expect(struct site *s, struct question q, int status)
+{
+	int got = ask(s->r, q, NULL);
+
+	if (got != status)
+		fail_msg("procedure %u by %u: %d, not %d", q.proc, s->r->uid,
+			 got, status);
+}
+
+struct raw *
+site_connect_from(struct site *s, const char *address)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct raw *r = raw_connect(s->h->port);
+
+	assert_int_equal(inet_pton(AF_INET, address, &a.sin_addr), 1);
+	close(r->fd);
+	r->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	(void)inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
+	a.sin_port = htons(s->h->port);
+	assert_int_equal(connect(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return r;
 }
 
 const char *

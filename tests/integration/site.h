@@ -31,6 +31,10 @@ void site_mkfs(struct site *s, const char *command);
 void site_restart(struct site *s);
 /* Stop (cleanly, or the test fails), and free all. */
 void site_free(struct site *s);
+/* Ask, and fail the running test when the status is another. */
+void site_expect(struct site *s, struct question q, int status);
+/* A further connection, from this address of this machine. */
+struct raw *site_connect_from(struct site *s, const char *address);
 /* A name below the export as a path, and as a handle that must be had. */
 const char *site_path(const struct site *s, const char *name);
 struct raw_fh site_lookup(struct site *s, const char *name);

@@ -18,15 +18,6 @@
 
 static const char *engine = "uring";
 
-static void
-expect(struct site *s, struct question q, int status)
-{
-	int got = ask(s->r, q, NULL);
-
-	if (got != status)
-		fail_msg("procedure %u: %d, not %d", q.proc, got, status);
-}
-
 static struct raw_fh
 made(struct site *s, struct question q)
 {
@@ -121,7 +112,7 @@ test_unchecked(void **state)
 	sattr3 size = *ask_mode(0777);
 
 	fh = made(s, ask_create(&s->root, "f", UNCHECKED, ask_mode(0600)));
-	expect(s, ask_write(&fh, 0, "0123456789", 10, FILE_SYNC), NFS3_OK);
+	site_expect(s, ask_write(&fh, 0, "0123456789", 10, FILE_SYNC), NFS3_OK);
 	/* There: nothing of it changes... */
 	same = made(s, ask_create(&s->root, "f", UNCHECKED, ask_mode(0777)));
 	assert_memory_equal(same.data, fh.data, fh.bytes);
@@ -130,22 +121,23 @@ test_unchecked(void **state)
 	/* ...but the size, where it is given. */
 	size.size.set_it = 1;
 	size.size.set_size3_u.size = 4;
-	expect(s, ask_create(&s->root, "f", UNCHECKED, &size), NFS3_OK);
+	site_expect(s, ask_create(&s->root, "f", UNCHECKED, &size), NFS3_OK);
 	assert_int_equal(ask_attr(s->r, &fh).size, 4);
 	size.size.set_size3_u.size = 0;
-	expect(s, ask_create(&s->root, "f", UNCHECKED, &size), NFS3_OK);
+	site_expect(s, ask_create(&s->root, "f", UNCHECKED, &size), NFS3_OK);
 	assert_int_equal(ask_attr(s->r, &fh).size, 0);
 	assert_int_equal(ask_attr(s->r, &fh).mode, 0600);
 	/* Not by who may not write; to be opened it need not be his. */
-	expect(s, ask_write(&fh, 0, "0123456789", 10, FILE_SYNC), NFS3_OK);
+	site_expect(s, ask_write(&fh, 0, "0123456789", 10, FILE_SYNC), NFS3_OK);
 	ask_as(s->r, 1000, 1000);
-	expect(s, ask_create(&s->root, "f", UNCHECKED, &size), NFS3ERR_ACCES);
-	expect(s, ask_create(&s->root, "f", UNCHECKED, ask_mode(0777)),
-	       NFS3_OK);
+	site_expect(s, ask_create(&s->root, "f", UNCHECKED, &size),
+		    NFS3ERR_ACCES);
+	site_expect(s, ask_create(&s->root, "f", UNCHECKED, ask_mode(0777)),
+		    NFS3_OK);
 	ask_as(s->r, 0, 0);
 	assert_int_equal(ask_attr(s->r, &fh).size, 10);
-	expect(s, ask_create(&s->root, "f", GUARDED, ask_mode(0777)),
-	       NFS3ERR_EXIST);
+	site_expect(s, ask_create(&s->root, "f", GUARDED, ask_mode(0777)),
+		    NFS3ERR_EXIST);
 	assert_int_equal(ask_attr(s->r, &fh).size, 10);
 	site_free(s);
 }
@@ -166,22 +158,23 @@ test_other_kinds(void **state)
 	assert_int_equal(symlink("nowhere", site_path(s, "loose")), 0);
 	assert_int_equal(mkfifo(site_path(s, "fifo"), 0666), 0);
 	for (i = 0; i < 4; i++) {
-		expect(s, ask_create(&s->root, names[i], UNCHECKED, &size),
-		       NFS3ERR_EXIST);
-		expect(s, ask_create(&s->root, names[i], GUARDED, &size),
-		       NFS3ERR_EXIST);
-		expect(s, ask_exclusive(&s->root, names[i], verf),
-		       NFS3ERR_EXIST);
-		expect(s, ask_mkdir(&s->root, names[i], ask_mode(0755)),
-		       NFS3ERR_EXIST);
-		expect(s, ask_symlink(&s->root, names[i], "x"), NFS3ERR_EXIST);
-		expect(s,
-		       ask_mknod(&s->root, names[i], NF3FIFO, ask_mode(0644), 0,
-				 0),
-		       NFS3ERR_EXIST);
+		site_expect(s, ask_create(&s->root, names[i], UNCHECKED, &size),
+			    NFS3ERR_EXIST);
+		site_expect(s, ask_create(&s->root, names[i], GUARDED, &size),
+			    NFS3ERR_EXIST);
+		site_expect(s, ask_exclusive(&s->root, names[i], verf),
+			    NFS3ERR_EXIST);
+		site_expect(s, ask_mkdir(&s->root, names[i], ask_mode(0755)),
+			    NFS3ERR_EXIST);
+		site_expect(s, ask_symlink(&s->root, names[i], "x"),
+			    NFS3ERR_EXIST);
+		site_expect(s,
+			    ask_mknod(&s->root, names[i], NF3FIFO,
+				      ask_mode(0644), 0, 0),
+			    NFS3ERR_EXIST);
 	}
-	expect(s, ask_create(&s->root, "loose", UNCHECKED, &size),
-	       NFS3ERR_EXIST);
+	site_expect(s, ask_create(&s->root, "loose", UNCHECKED, &size),
+		    NFS3ERR_EXIST);
 	assert_int_equal(access(site_path(s, "nowhere"), F_OK), -1);
 	assert_int_equal(
 		harness_sh("test \"$(cat %s)\" = kept", site_path(s, "target")),
@@ -238,8 +231,8 @@ check_verf(struct site *s, const char *name, const struct raw_fh *fh,
 	for (bit = 0; bit < 64; bit++) {
 		other = *v;
 		other.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		expect(s, ask_exclusive(&s->root, name, other.bytes),
-		       NFS3ERR_EXIST);
+		site_expect(s, ask_exclusive(&s->root, name, other.bytes),
+			    NFS3ERR_EXIST);
 	}
 }
 
@@ -266,10 +259,10 @@ exclusive(struct site *s)
 		site_start(s);
 	}
 	/* The others than the modes that know no verifier. */
-	expect(s, ask_create(&s->root, "x0", GUARDED, ask_mode(0644)),
-	       NFS3ERR_EXIST);
-	expect(s, ask_create(&s->root, "x0", UNCHECKED, ask_mode(0644)),
-	       NFS3_OK);
+	site_expect(s, ask_create(&s->root, "x0", GUARDED, ask_mode(0644)),
+		    NFS3ERR_EXIST);
+	site_expect(s, ask_create(&s->root, "x0", UNCHECKED, ask_mode(0644)),
+		    NFS3_OK);
 	site_free(s);
 }
 
@@ -328,10 +321,10 @@ exclusive_then(const char *fs, time_how how)
 	ask_as(s->r, 1000, 1000);
 	fh = made(s, ask_exclusive(&s->root, "x", verf));
 	/* Its maker may write, whatever its mode is until then. */
-	expect(s, ask_write(&fh, 0, "x", 1, FILE_SYNC), NFS3_OK);
+	site_expect(s, ask_write(&fh, 0, "x", 1, FILE_SYNC), NFS3_OK);
 	fh = made(s, ask_exclusive(&s->root, "y", verf));
 	assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
-	expect(s, ask_setattr(&fh, &set, NULL), NFS3_OK);
+	site_expect(s, ask_setattr(&fh, &set, NULL), NFS3_OK);
 	at = ask_attr(s->r, &fh);
 	assert_int_equal(at.mode, 0640);
 	assert_int_equal(at.uid, 1000);
@@ -346,7 +339,7 @@ exclusive_then(const char *fs, time_how how)
 		assert_in_range(at.mtime.seconds, now.tv_sec - 1,
 				now.tv_sec + 600);
 	}
-	expect(s, ask_exclusive(&s->root, "y", verf), NFS3ERR_EXIST);
+	site_expect(s, ask_exclusive(&s->root, "y", verf), NFS3ERR_EXIST);
 	site_free(s);
 }
 
@@ -368,9 +361,10 @@ test_exclusive_local(void **state)
 
 	site_file(s, "local", 0666, 0, 0, "");
 	for (i = 0; i < CORNERS; i++)
-		expect(s,
-		       ask_exclusive(&s->root, "local", verf_corners[i].bytes),
-		       NFS3ERR_EXIST);
+		site_expect(
+			s,
+			ask_exclusive(&s->root, "local", verf_corners[i].bytes),
+			NFS3ERR_EXIST);
 	site_free(s);
 }
 
@@ -413,13 +407,13 @@ test_symlink(void **state)
 	check_link(s, "long", target);
 	target[1023] = 'x';
 	target[4200 - 1] = '\0';
-	expect(s, ask_symlink(&root, "l1", target), NFS3ERR_NAMETOOLONG);
+	site_expect(s, ask_symlink(&root, "l1", target), NFS3ERR_NAMETOOLONG);
 	target[4096] = '\0';
-	expect(s, ask_symlink(&root, "l2", target), NFS3ERR_NAMETOOLONG);
-	expect(s, ask_symlink(&root, "l3", ""), NFS3ERR_INVAL);
+	site_expect(s, ask_symlink(&root, "l2", target), NFS3ERR_NAMETOOLONG);
+	site_expect(s, ask_symlink(&root, "l3", ""), NFS3ERR_INVAL);
 	file = made(s, ask_create(&root, "f", GUARDED, ask_mode(0644)));
-	expect(s, ask_readlink(&file), NFS3ERR_INVAL);
-	expect(s, ask_readlink(&root), NFS3ERR_INVAL);
+	site_expect(s, ask_readlink(&file), NFS3ERR_INVAL);
+	site_expect(s, ask_readlink(&root), NFS3ERR_INVAL);
 	site_free(s);
 }
 
@@ -490,14 +484,16 @@ test_mknod(void **state)
 	check_node(s, "sock", NF3SOCK, S_IFSOCK, 0);
 	check_node(s, "chr", NF3CHR, S_IFCHR, makedev(1, 3));
 	check_node(s, "blk", NF3BLK, S_IFBLK, makedev(0xfff, 0xfffff));
-	expect(s, ask_mknod(&s->root, "x", NF3CHR, mode, 0x1000, 0),
-	       NFS3ERR_INVAL);
-	expect(s, ask_mknod(&s->root, "x", NF3CHR, mode, 1, 0x100000),
-	       NFS3ERR_INVAL);
+	site_expect(s, ask_mknod(&s->root, "x", NF3CHR, mode, 0x1000, 0),
+		    NFS3ERR_INVAL);
+	site_expect(s, ask_mknod(&s->root, "x", NF3CHR, mode, 1, 0x100000),
+		    NFS3ERR_INVAL);
 	/* Not for everyone; a FIFO is. */
 	ask_as(s->r, 1000, 1000);
-	expect(s, ask_mknod(&s->root, "x", NF3CHR, mode, 1, 3), NFS3ERR_PERM);
-	expect(s, ask_mknod(&s->root, "x", NF3BLK, mode, 0, 0), NFS3ERR_PERM);
+	site_expect(s, ask_mknod(&s->root, "x", NF3CHR, mode, 1, 3),
+		    NFS3ERR_PERM);
+	site_expect(s, ask_mknod(&s->root, "x", NF3BLK, mode, 0, 0),
+		    NFS3ERR_PERM);
 	check_node(s, "his", NF3FIFO, S_IFIFO, 0);
 	ask_as(s->r, 0, 0);
 	/* By hand, since the rest of their arguments is void. */
@@ -526,8 +522,8 @@ test_squashed(void **state)
 	struct site *s = site_new(engine, "rw,insecure", NULL);
 	struct raw_fh fh;
 
-	expect(s, ask_mknod(&s->root, "x", NF3CHR, ask_mode(0644), 1, 3),
-	       NFS3ERR_PERM);
+	site_expect(s, ask_mknod(&s->root, "x", NF3CHR, ask_mode(0644), 1, 3),
+		    NFS3ERR_PERM);
 	fh = made(s, ask_create(&s->root, "f", GUARDED, ask_mode(0644)));
 	assert_int_equal(ask_attr(s->r, &fh).uid, 65534);
 	assert_int_equal(ask_attr(s->r, &fh).gid, 65534);

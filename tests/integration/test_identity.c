@@ -9,12 +9,9 @@
 #include "oracle.h"
 #include "site.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -24,20 +21,10 @@
 static const char *engine = "uring", *binary;
 
 static void
-expect(struct site *s, struct question q, int status)
-{
-	int got = ask(s->r, q, NULL);
-
-	if (got != status)
-		fail_msg("procedure %u by %u: %d, not %d", q.proc, s->r->uid,
-			 got, status);
-}
-
-static void
 expect_by(struct site *s, unsigned uid, struct question q, int status)
 {
 	ask_as(s->r, uid, uid);
-	expect(s, q, status);
+	site_expect(s, q, status);
 	ask_as(s->r, 0, 0);
 }
 
@@ -154,11 +141,11 @@ check_makers(struct site *s)
 	ask_as(s->r, 0, 0);
 	assert_int_equal(ask_attr(s->r, &a.fh).uid, 1003);
 	assert_int_equal(ask_attr(s->r, &a.fh).gid, 1004);
-	expect(s, ask_setattr(&a.fh, ask_owner(5, 6), NULL), NFS3_OK);
+	site_expect(s, ask_setattr(&a.fh, ask_owner(5, 6), NULL), NFS3_OK);
 	assert_int_equal(ask_attr(s->r, &a.fh).uid, 5);
-	expect(s, ask_read(&a.fh, 0, 1), NFS3_OK);
-	expect(s, ask_mknod(&s->root, "dev", NF3CHR, ask_mode(0600), 1, 3),
-	       NFS3_OK);
+	site_expect(s, ask_read(&a.fh, 0, 1), NFS3_OK);
+	site_expect(s, ask_mknod(&s->root, "dev", NF3CHR, ask_mode(0600), 1, 3),
+		    NFS3_OK);
 	expect_by(s, DAEMON_UID,
 		  ask_mknod(&s->root, "dev2", NF3CHR, ask_mode(0600), 1, 3),
 		  NFS3ERR_PERM);
@@ -252,10 +239,10 @@ check_made(struct site *s, const struct person *p, unsigned mode, bool is_dir)
 
 	ask_as(s->r, p->uid, p->gid);
 	if (is_dir)
-		expect(s, ask_mkdir(&dir, "nfs", ask_mode(mode)), NFS3_OK);
+		site_expect(s, ask_mkdir(&dir, "nfs", ask_mode(mode)), NFS3_OK);
 	else
-		expect(s, ask_create(&dir, "nfs", GUARDED, ask_mode(mode)),
-		       NFS3_OK);
+		site_expect(s, ask_create(&dir, "nfs", GUARDED, ask_mode(mode)),
+			    NFS3_OK);
 	ask_as(s->r, 0, 0);
 	oracle_make(p, site_path(s, "dir/local"),
 		    mode | (is_dir ? S_IFDIR : S_IFREG));
@@ -396,30 +383,14 @@ test_secure(void **state)
 	assert_int_equal(raw_mount(from_below, s->h->export, &root), 0);
 	assert_int_equal(ask(from_below, ask_getattr(&root), NULL), NFS3_OK);
 	/* A handle alone does not help. */
-	expect(s, ask_getattr(&root), NFS3ERR_PERM);
-	expect(s, ask_mkdir(&root, "d", ask_mode(0755)), NFS3ERR_PERM);
+	site_expect(s, ask_getattr(&root), NFS3ERR_PERM);
+	site_expect(s, ask_mkdir(&root, "d", ask_mode(0755)), NFS3ERR_PERM);
 	/* Told once. */
 	assert_int_equal(
 		harness_sh("test $(grep -c insecure %s/log) = 1", s->h->dir),
 		0);
 	raw_close(from_below);
 	site_free(s);
-}
-
-static struct raw *
-connect_from(struct site *s, const char *address)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET };
-	struct raw *r = raw_connect(s->h->port);
-
-	assert_int_equal(inet_pton(AF_INET, address, &a.sin_addr), 1);
-	close(r->fd);
-	r->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	(void)inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
-	a.sin_port = htons(s->h->port);
-	assert_int_equal(connect(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	return r;
 }
 
 /* One writes, one only reads, one is nobody and one has no business here; the
@@ -437,11 +408,11 @@ test_by_client(void **state)
 		       "127.0.0.2(ro,insecure,no_root_squash) "
 		       "127.0.0.3(rw,insecure,all_squash)");
 	site_start(s);
-	reads = connect_from(s, "127.0.0.2");
-	nobody = connect_from(s, "127.0.0.3");
-	none = connect_from(s, "127.0.0.4");
+	reads = site_connect_from(s, "127.0.0.2");
+	nobody = site_connect_from(s, "127.0.0.3");
+	none = site_connect_from(s, "127.0.0.4");
 	raw_create(s->r, &s->root, "f", 0644, &fh);
-	expect(s, ask_write(&fh, 0, "text", 4, FILE_SYNC), NFS3_OK);
+	site_expect(s, ask_write(&fh, 0, "text", 4, FILE_SYNC), NFS3_OK);
 	assert_int_equal(ask(reads, ask_read(&fh, 0, 4), &a), NFS3_OK);
 	assert_memory_equal(a.u.read.data.data_val, "text", 4);
 	assert_int_equal(ask(reads, ask_write(&fh, 0, "x", 1, UNSTABLE), NULL),
@@ -456,7 +427,7 @@ test_by_client(void **state)
 	assert_int_equal(ask(none, ask_read(&fh, 0, 4), NULL), NFS3ERR_STALE);
 	assert_int_equal(ask(none, ask_getattr(&s->root), NULL), NFS3ERR_STALE);
 	/* What one writes the reader sees, by another descriptor of his. */
-	expect(s, ask_write(&fh, 0, "TEXT", 4, UNSTABLE), NFS3_OK);
+	site_expect(s, ask_write(&fh, 0, "TEXT", 4, UNSTABLE), NFS3_OK);
 	assert_int_equal(ask(reads, ask_read(&fh, 0, 4), &a), NFS3_OK);
 	assert_memory_equal(a.u.read.data.data_val, "TEXT", 4);
 	raw_close(reads);
@@ -518,22 +489,22 @@ test_manage_gids(void **state)
 		(void)snprintf(name, sizeof(name), "f%u", i);
 		site_file(s, name, 0660, 0, 46000 + i, "text");
 		fh = site_lookup(s, name);
-		expect(s, ask_read(&fh, 0, 4), NFS3_OK);
-		expect(s, ask_write(&fh, 0, "T", 1, UNSTABLE), NFS3_OK);
-		expect(s, ask_setattr(&fh, ask_size(4), NULL), NFS3_OK);
+		site_expect(s, ask_read(&fh, 0, 4), NFS3_OK);
+		site_expect(s, ask_write(&fh, 0, "T", 1, UNSTABLE), NFS3_OK);
+		site_expect(s, ask_setattr(&fh, ask_size(4), NULL), NFS3_OK);
 	}
 	/* What he claims to be in does not count, what he keeps quiet does. */
 	site_file(s, "claimed", 0660, 0, 2000, "text");
 	claimed = site_lookup(s, "claimed");
 	s->r->gids = 1;
 	s->r->gid_list[0] = 2000;
-	expect(s, ask_read(&claimed, 0, 4), NFS3ERR_ACCES);
-	expect(s, ask_write(&claimed, 0, "T", 1, UNSTABLE), NFS3ERR_ACCES);
-	expect(s, ask_read(&fh, 0, 4), NFS3_OK);
+	site_expect(s, ask_read(&claimed, 0, 4), NFS3ERR_ACCES);
+	site_expect(s, ask_write(&claimed, 0, "T", 1, UNSTABLE), NFS3ERR_ACCES);
+	site_expect(s, ask_read(&fh, 0, 4), NFS3_OK);
 	/* Of a user that this machine does not know only the gid counts. */
 	ask_as(s->r, MEMBER + 1, 2000);
-	expect(s, ask_read(&claimed, 0, 4), NFS3_OK);
-	expect(s, ask_read(&fh, 0, 4), NFS3ERR_ACCES);
+	site_expect(s, ask_read(&claimed, 0, 4), NFS3_OK);
+	site_expect(s, ask_read(&fh, 0, 4), NFS3ERR_ACCES);
 	ask_as(s->r, 0, 0);
 	site_free(s);
 }

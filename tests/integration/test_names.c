@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names over the wire: which are refused and with what, that every other byte
- * passes unchanged, that "..", symbolic links and mount points lead nowhere out
- * of the export, and what REMOVE, RMDIR, RENAME and LINK make of them.
+ * passes unchanged, and that "..", symbolic links and mount points lead nowhere
+ * out of the export.
  */
 #include "listing.h"
 #include "site.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static const char *engine = "uring";
-
-static void
-expect(struct site *s, struct question q, int status)
-{
-	int got = ask(s->r, q, NULL);
-
-	if (got != status)
-		fail_msg("procedure %u: %d, not %d", q.proc, got, status);
-}
 
 static struct raw_fh
 looked_up(struct site *s, const struct raw_fh *dir, const char *name)
@@ -73,7 +61,7 @@ expect_refused(struct site *s, const char *name, int status)
 
 	named(q, s, &s->root, name, &file);
 	for (i = 0; i < NAMED; i++)
-		expect(s, q[i], status);
+		site_expect(s, q[i], status);
 }
 
 /* Refused -------------------------------------------------------------------
@@ -100,9 +88,10 @@ test_refused(void **state)
 	name[256] = '\0';
 	expect_refused(s, name, NFS3ERR_NAMETOOLONG);
 	name[255] = '\0';
-	expect(s, ask_lookup(&s->root, name), NFS3ERR_NOENT);
-	expect(s, ask_create(&s->root, name, GUARDED, ask_mode(0644)), NFS3_OK);
-	expect(s, ask_lookup(&s->root, name), NFS3_OK);
+	site_expect(s, ask_lookup(&s->root, name), NFS3ERR_NOENT);
+	site_expect(s, ask_create(&s->root, name, GUARDED, ask_mode(0644)),
+		    NFS3_OK);
+	site_expect(s, ask_lookup(&s->root, name), NFS3_OK);
 	assert_int_equal(harness_sh("test $(ls %s | wc -l) = 3", s->h->export),
 			 0);
 	site_free(s);
@@ -173,18 +162,21 @@ test_dots(void **state)
 	for (i = 0; i < 2; i++) {
 		const struct raw_fh *at = i == 0 ? &root : &dir;
 
-		expect(s, ask_rmdir(at, "."), NFS3ERR_INVAL);
-		expect(s, ask_rmdir(at, ".."), NFS3ERR_EXIST);
-		expect(s, ask_remove(at, "."), NFS3ERR_ISDIR);
-		expect(s, ask_remove(at, ".."), NFS3ERR_ISDIR);
-		expect(s, ask_rename(at, ".", &root, "x"), NFS3ERR_INVAL);
-		expect(s, ask_rename(at, "..", &root, "x"), NFS3ERR_INVAL);
-		expect(s, ask_rename(&root, "file", at, "."), NFS3ERR_INVAL);
-		expect(s, ask_rename(&root, "file", at, ".."), NFS3ERR_INVAL);
-		expect(s, ask_link(&file, at, "."), NFS3ERR_INVAL);
-		expect(s, ask_link(&file, at, ".."), NFS3ERR_INVAL);
-		expect(s, ask_mkdir(at, "..", ask_mode(0755)), NFS3ERR_EXIST);
-		expect(s, ask_symlink(at, ".", "x"), NFS3ERR_EXIST);
+		site_expect(s, ask_rmdir(at, "."), NFS3ERR_INVAL);
+		site_expect(s, ask_rmdir(at, ".."), NFS3ERR_EXIST);
+		site_expect(s, ask_remove(at, "."), NFS3ERR_ISDIR);
+		site_expect(s, ask_remove(at, ".."), NFS3ERR_ISDIR);
+		site_expect(s, ask_rename(at, ".", &root, "x"), NFS3ERR_INVAL);
+		site_expect(s, ask_rename(at, "..", &root, "x"), NFS3ERR_INVAL);
+		site_expect(s, ask_rename(&root, "file", at, "."),
+			    NFS3ERR_INVAL);
+		site_expect(s, ask_rename(&root, "file", at, ".."),
+			    NFS3ERR_INVAL);
+		site_expect(s, ask_link(&file, at, "."), NFS3ERR_INVAL);
+		site_expect(s, ask_link(&file, at, ".."), NFS3ERR_INVAL);
+		site_expect(s, ask_mkdir(at, "..", ask_mode(0755)),
+			    NFS3ERR_EXIST);
+		site_expect(s, ask_symlink(at, ".", "x"), NFS3ERR_EXIST);
 	}
 	assert_int_equal(harness_sh("test \"$(ls %s | xargs)\" = 'dir file'",
 				    s->h->export),
@@ -234,7 +226,7 @@ listed_number(struct site *s, const struct raw_fh *dir, const char *name)
 	struct listing l;
 	struct listed e;
 
-	expect(s, ask_readdir(dir, 0, 4096), NFS3_OK);
+	site_expect(s, ask_readdir(dir, 0, 4096), NFS3_OK);
 	listing_begin(&l, s->r, NFS3_READDIR);
 	while (listing_next(&l, &e))
 		if (strcmp(e.name, name) == 0)
@@ -253,7 +245,7 @@ test_parent_listed(void **state)
 
 	assert_int_equal(listed_number(s, &s->root, "."), root);
 	assert_int_equal(listed_number(s, &s->root, ".."), root);
-	expect(s, ask_readdirplus(&s->root, 0, 4096, 8192), NFS3_OK);
+	site_expect(s, ask_readdirplus(&s->root, 0, 4096, 8192), NFS3_OK);
 	listing_begin(&l, s->r, NFS3_READDIRPLUS);
 	while (listing_next(&l, &e)) {
 		assert_int_equal(e.fileid, root);
@@ -298,26 +290,26 @@ test_symlinks(void **state)
 	assert_int_equal(ask(s->r, ask_lookup(&root, "out"), &a), NFS3_OK);
 	assert_int_equal(a.attr.post_op_attr_u.attributes.type, NF3LNK);
 	link = a.fh;
-	expect(s, ask_lookup(&link, "passwd"), NFS3ERR_NOTDIR);
-	expect(s, ask_create(&link, "x", GUARDED, ask_mode(0644)),
-	       NFS3ERR_NOTDIR);
-	expect(s, ask_readdir(&link, 0, 4096), NFS3ERR_NOTDIR);
-	expect(s, ask_readdirplus(&link, 0, 4096, 8192), NFS3ERR_NOTDIR);
-	expect(s, ask_rmdir(&root, "in"), NFS3ERR_NOTDIR);
+	site_expect(s, ask_lookup(&link, "passwd"), NFS3ERR_NOTDIR);
+	site_expect(s, ask_create(&link, "x", GUARDED, ask_mode(0644)),
+		    NFS3ERR_NOTDIR);
+	site_expect(s, ask_readdir(&link, 0, 4096), NFS3ERR_NOTDIR);
+	site_expect(s, ask_readdirplus(&link, 0, 4096, 8192), NFS3ERR_NOTDIR);
+	site_expect(s, ask_rmdir(&root, "in"), NFS3ERR_NOTDIR);
 	/* Attributes are the link's own: what it leads to stays as it was. */
 	link = site_lookup(s, "link");
 	file = site_lookup(s, "file");
-	expect(s, ask_setattr(&link, ask_owner(77, 78), NULL), NFS3_OK);
+	site_expect(s, ask_setattr(&link, ask_owner(77, 78), NULL), NFS3_OK);
 	assert_int_equal(ask_attr(s->r, &link).uid, 77);
 	assert_int_equal(ask_attr(s->r, &file).uid, 0);
-	expect(s, ask_setattr(&link, ask_mode(0600), NULL), NFS3_OK);
+	site_expect(s, ask_setattr(&link, ask_mode(0600), NULL), NFS3_OK);
 	assert_int_equal(ask_attr(s->r, &file).mode, 0644);
-	expect(s, ask_setattr(&link, ask_size(0), NULL), NFS3ERR_INVAL);
+	site_expect(s, ask_setattr(&link, ask_size(0), NULL), NFS3ERR_INVAL);
 	assert_int_equal(ask_attr(s->r, &file).size, 1);
-	expect(s, ask_link(&link, &root, "link2"), NFS3_OK);
+	site_expect(s, ask_link(&link, &root, "link2"), NFS3_OK);
 	assert_int_equal(ask_attr(s->r, &link).nlink, 2);
-	expect(s, ask_rename(&root, "file", &root, "link2"), NFS3_OK);
-	expect(s, ask_remove(&root, "link"), NFS3_OK);
+	site_expect(s, ask_rename(&root, "file", &root, "link2"), NFS3_OK);
+	site_expect(s, ask_remove(&root, "link"), NFS3_OK);
 	assert_int_equal(ask_attr(s->r, &file).size, 1);
 	site_free(s);
 }
@@ -376,10 +368,10 @@ check_name(struct site *s, const char *name)
 	expect_same(&got, &fh);
 	assert_int_equal(listed_number(s, &s->root, name),
 			 ask_attr(s->r, &fh).fileid);
-	expect(s, ask_rename(&s->root, name, &s->root, "other"), NFS3_OK);
-	expect(s, ask_rename(&s->root, "other", &s->root, name), NFS3_OK);
+	site_expect(s, ask_rename(&s->root, name, &s->root, "other"), NFS3_OK);
+	site_expect(s, ask_rename(&s->root, "other", &s->root, name), NFS3_OK);
 	assert_true(is_listed(s, name));
-	expect(s, ask_remove(&s->root, name), NFS3_OK);
+	site_expect(s, ask_remove(&s->root, name), NFS3_OK);
 	assert_false(is_listed(s, name));
 }
 
@@ -415,181 +407,6 @@ test_bytes(void **state)
 	site_free(s);
 }
 
-/* REMOVE, RMDIR, RENAME, LINK
- * --------------------------------------------------
- */
-
-static void
-test_remove(void **state)
-{
-	struct site *s = site_new(engine, NULL, NULL);
-	struct raw_fh root = s->root, file;
-
-	site_file(s, "file", 0644, 0, 0, "x");
-	assert_int_equal(mkdir(site_path(s, "dir"), 0755), 0);
-	site_file(s, "dir/in", 0644, 0, 0, "x");
-	file = site_lookup(s, "file");
-	expect(s, ask_remove(&root, "none"), NFS3ERR_NOENT);
-	expect(s, ask_rmdir(&root, "none"), NFS3ERR_NOENT);
-	expect(s, ask_remove(&root, "dir"), NFS3ERR_ISDIR);
-	expect(s, ask_rmdir(&root, "file"), NFS3ERR_NOTDIR);
-	expect(s, ask_rmdir(&root, "dir"), NFS3ERR_NOTEMPTY);
-	expect(s, ask_remove(&file, "x"), NFS3ERR_NOTDIR);
-	expect(s, ask_rmdir(&file, "x"), NFS3ERR_NOTDIR);
-	expect(s, ask_mkdir(&file, "x", ask_mode(0755)), NFS3ERR_NOTDIR);
-	ask_as(s->r, 1000, 1000);
-	assert_int_equal(chmod(s->h->export, 0755), 0);
-	expect(s, ask_remove(&root, "file"), NFS3ERR_ACCES);
-	expect(s, ask_rmdir(&root, "dir"), NFS3ERR_ACCES);
-	expect(s, ask_rename(&root, "file", &root, "x"), NFS3ERR_ACCES);
-	/* In a sticky directory only the owner's. */
-	assert_int_equal(chmod(s->h->export, 01777), 0);
-	expect(s, ask_remove(&root, "file"), NFS3ERR_PERM);
-	expect(s, ask_rename(&root, "file", &root, "x"), NFS3ERR_PERM);
-	expect(s, ask_create(&root, "his", GUARDED, ask_mode(0644)), NFS3_OK);
-	expect(s, ask_rename(&root, "his", &root, "hers"), NFS3_OK);
-	expect(s, ask_remove(&root, "hers"), NFS3_OK);
-	ask_as(s->r, 0, 0);
-	expect(s, ask_remove(&root, "file"), NFS3_OK);
-	site_free(s);
-}
-
-static void
-test_rename(void **state)
-{
-	struct site *s = site_new(engine, NULL, "ext4");
-	struct raw_fh root = s->root, a, b, d, e, got;
-
-	raw_create(s->r, &root, "a", 0644, &a);
-	raw_create(s->r, &root, "b", 0644, &b);
-	expect(s, ask_mkdir(&root, "d", ask_mode(0755)), NFS3_OK);
-	expect(s, ask_mkdir(&root, "e", ask_mode(0755)), NFS3_OK);
-	d = site_lookup(s, "d");
-	e = site_lookup(s, "e");
-	expect(s, ask_rename(&root, "none", &root, "x"), NFS3ERR_NOENT);
-	/* Onto itself, and onto another name of the same: nothing. */
-	expect(s, ask_rename(&root, "a", &root, "a"), NFS3_OK);
-	expect(s, ask_link(&a, &d, "a2"), NFS3_OK);
-	expect(s, ask_rename(&root, "a", &d, "a2"), NFS3_OK);
-	got = site_lookup(s, "a");
-	expect_same(&got, &a);
-	assert_int_equal(ask_attr(s->r, &a).nlink, 2);
-	/* Over another, across directories. */
-	expect(s, ask_rename(&root, "a", &root, "b"), NFS3_OK);
-	got = site_lookup(s, "b");
-	expect_same(&got, &a);
-	expect(s, ask_getattr(&b), NFS3ERR_STALE);
-	expect(s, ask_rename(&root, "b", &d, "b"), NFS3_OK);
-	got = looked_up(s, &d, "b");
-	expect_same(&got, &a);
-	/* Of kinds that do not go together. */
-	expect(s, ask_rename(&root, "e", &d, "b"), NFS3ERR_NOTDIR);
-	expect(s, ask_rename(&d, "b", &root, "e"), NFS3ERR_ISDIR);
-	expect(s, ask_rename(&root, "e", &root, "d"), NFS3ERR_NOTEMPTY);
-	expect(s, ask_rename(&root, "d", &d, "in"), NFS3ERR_INVAL);
-	expect(s, ask_rename(&root, "d", &root, "e"), NFS3_OK);
-	expect(s, ask_getattr(&e), NFS3ERR_STALE);
-	got = looked_up(s, &d, "..");
-	expect_same(&got, &root);
-	/* From or to what is no directory. */
-	expect(s, ask_rename(&a, "x", &root, "y"), NFS3ERR_NOTDIR);
-	expect(s, ask_rename(&root, "e", &a, "y"), NFS3ERR_NOTDIR);
-	site_free(s);
-}
-
-/* A directory that goes to another parent has its ".." with it. */
-static void
-test_rename_parent(void **state)
-{
-	struct site *s = site_new(engine, NULL, "xfs");
-	struct raw_fh root = s->root, d, sub, got;
-
-	expect(s, ask_mkdir(&root, "d", ask_mode(0755)), NFS3_OK);
-	expect(s, ask_mkdir(&root, "sub", ask_mode(0755)), NFS3_OK);
-	d = site_lookup(s, "d");
-	sub = site_lookup(s, "sub");
-	assert_int_equal(ask_attr(s->r, &root).nlink, 4);
-	expect(s, ask_rename(&root, "sub", &d, "sub"), NFS3_OK);
-	got = looked_up(s, &sub, "..");
-	expect_same(&got, &d);
-	assert_int_equal(ask_attr(s->r, &root).nlink, 3);
-	assert_int_equal(ask_attr(s->r, &d).nlink, 3);
-	site_free(s);
-}
-
-static void
-test_link(void **state)
-{
-	struct site *s = site_new(engine, NULL, NULL);
-	struct raw_fh root = s->root, file, dir, got;
-	struct answer a;
-
-	raw_create(s->r, &root, "f", 0644, &file);
-	expect(s, ask_mkdir(&root, "d", ask_mode(0755)), NFS3_OK);
-	dir = site_lookup(s, "d");
-	assert_int_equal(ask(s->r, ask_link(&file, &dir, "g"), &a), NFS3_OK);
-	assert_true(a.attr.attributes_follow);
-	assert_int_equal(a.attr.post_op_attr_u.attributes.nlink, 2);
-	got = looked_up(s, &dir, "g");
-	expect_same(&got, &file);
-	expect(s, ask_link(&file, &dir, "g"), NFS3ERR_EXIST);
-	expect(s, ask_link(&file, &file, "g"), NFS3ERR_NOTDIR);
-	expect(s, ask_link(&dir, &root, "g"), NFS3ERR_ISDIR);
-	expect(s, ask_remove(&root, "f"), NFS3_OK);
-	assert_int_equal(ask_attr(s->r, &file).nlink, 1);
-	site_free(s);
-}
-
-/* As many as the file system has, and its word for one more. */
-static void
-test_link_limit(void **state)
-{
-	struct site *s =
-		site_new(engine, "rw,async,no_root_squash,insecure", "ext4");
-	struct raw_fh file;
-	struct answer a;
-	char name[32];
-	unsigned i;
-
-	raw_create(s->r, &s->root, "f", 0644, &file);
-	assert_int_equal(ask(s->r, ask_pathconf(&file), &a), NFS3_OK);
-	assert_int_equal(a.u.pathconf.linkmax, 65000);
-	assert_int_equal(chdir(s->h->export), 0);
-	for (i = 1; i < a.u.pathconf.linkmax - 1; i++) {
-		(void)snprintf(name, sizeof(name), "l%u", i);
-		assert_int_equal(link("f", name), 0);
-	}
-	assert_int_equal(chdir("/"), 0);
-	expect(s, ask_link(&file, &s->root, "last"), NFS3_OK);
-	expect(s, ask_link(&file, &s->root, "over"), NFS3ERR_MLINK);
-	assert_int_equal(ask_attr(s->r, &file).nlink, 65000);
-	site_free(s);
-}
-
-/* Between two exports nothing moves and nothing is linked, though they may lie
- * on one file system. */
-static void
-test_two_exports(void **state)
-{
-	struct site *s = site_prepare(engine, NULL, NULL);
-	struct raw_fh second, file;
-	char line[500], dir[400];
-
-	(void)snprintf(dir, sizeof(dir), "%s/second", s->h->dir);
-	(void)snprintf(line, sizeof(line), "%s *(rw,no_root_squash,insecure)",
-		       dir);
-	assert_int_equal(mkdir(dir, 0777), 0);
-	harness_arg(s->h, "--export");
-	harness_arg(s->h, line);
-	site_start(s);
-	assert_int_equal(raw_mount(s->r, dir, &second), 0);
-	raw_create(s->r, &s->root, "f", 0644, &file);
-	expect(s, ask_rename(&s->root, "f", &second, "f"), NFS3ERR_XDEV);
-	expect(s, ask_link(&file, &second, "f"), NFS3ERR_XDEV);
-	expect(s, ask_rename(&s->root, "f", &s->root, "g"), NFS3_OK);
-	site_free(s);
-}
-
 int
 main(void)
 {
@@ -603,12 +420,6 @@ main(void)
 		cmocka_unit_test(test_symlinks),
 		cmocka_unit_test(test_mount_point),
 		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_remove),
-		cmocka_unit_test(test_rename),
-		cmocka_unit_test(test_rename_parent),
-		cmocka_unit_test(test_link),
-		cmocka_unit_test(test_link_limit),
-		cmocka_unit_test(test_two_exports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

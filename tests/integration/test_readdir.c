@@ -25,15 +25,6 @@ static const char *engine = "uring";
  * end (RFC 1813, 3.3.16). */
 #define FIXED_BYTES (4u + 84u + 8u + 8u)
 
-static void
-expect(struct site *s, struct question q, int status)
-{
-	int got = ask(s->r, q, NULL);
-
-	if (got != status)
-		fail_msg("procedure %u: %d, not %d", q.proc, got, status);
-}
-
 /* Names of different lengths, all of them with their number in front. */
 static void
 name_of(char name[256], unsigned i)
@@ -117,7 +108,7 @@ list_some(struct site *s, struct question q, struct seen *seen)
 	bool plus = q.proc == NFS3_READDIRPLUS;
 
 	q.u.readdir.cookie = seen->cookie; /* of both at the same place */
-	expect(s, q, NFS3_OK);
+	site_expect(s, q, NFS3_OK);
 	listing_begin(&l, s->r, q.proc);
 	while (listing_next(&l, &e)) {
 		see(seen, &e);
@@ -241,10 +232,10 @@ check_every_size(struct site *s, const struct raw_fh *dir, bool plus)
 	unsigned n = 0, fit, got, i;
 	struct listing l;
 
-	expect(s,
-	       plus ? ask_readdirplus(dir, 0, UINT32_MAX, 65536)
-		    : ask_readdir(dir, 0, 65536),
-	       NFS3_OK);
+	site_expect(s,
+		    plus ? ask_readdirplus(dir, 0, UINT32_MAX, 65536)
+			 : ask_readdir(dir, 0, 65536),
+		    NFS3_OK);
 	listing_begin(&l, s->r, plus ? NFS3_READDIRPLUS : NFS3_READDIR);
 	while (listing_next(&l, &e)) {
 		assert_true(n < 12);
@@ -259,16 +250,16 @@ check_every_size(struct site *s, const struct raw_fh *dir, bool plus)
 				break;
 		}
 		if (fit == 0) {
-			expect(s,
-			       plus ? ask_readdirplus(dir, 0, 65536, count)
-				    : ask_readdir(dir, 0, count),
-			       NFS3ERR_TOOSMALL);
+			site_expect(s,
+				    plus ? ask_readdirplus(dir, 0, 65536, count)
+					 : ask_readdir(dir, 0, count),
+				    NFS3ERR_TOOSMALL);
 			continue;
 		}
-		expect(s,
-		       plus ? ask_readdirplus(dir, 0, 65536, count)
-			    : ask_readdir(dir, 0, count),
-		       NFS3_OK);
+		site_expect(s,
+			    plus ? ask_readdirplus(dir, 0, 65536, count)
+				 : ask_readdir(dir, 0, count),
+			    NFS3_OK);
 		listing_begin(&l, s->r, plus ? NFS3_READDIRPLUS : NFS3_READDIR);
 		for (got = 0; listing_next(&l, &e); got++)
 			assert_string_equal(e.name, entry[got].name);
@@ -280,10 +271,11 @@ check_every_size(struct site *s, const struct raw_fh *dir, bool plus)
 	}
 	/* Behind the last entry there is an end and nothing else. */
 	i = n - 1;
-	expect(s,
-	       plus ? ask_readdirplus(dir, entry[i].cookie, 65536, FIXED_BYTES)
-		    : ask_readdir(dir, entry[i].cookie, FIXED_BYTES),
-	       NFS3_OK);
+	site_expect(
+		s,
+		plus ? ask_readdirplus(dir, entry[i].cookie, 65536, FIXED_BYTES)
+		     : ask_readdir(dir, entry[i].cookie, FIXED_BYTES),
+		NFS3_OK);
 	listing_begin(&l, s->r, plus ? NFS3_READDIRPLUS : NFS3_READDIR);
 	assert_false(listing_next(&l, &e));
 	assert_true(l.eof);
@@ -366,7 +358,7 @@ removal(const char *fs, struct question q)
 		}
 	}
 	check_once(seen, 0, SMALL);
-	expect(s, ask_rmdir(&s->root, "dir"), NFS3_OK);
+	site_expect(s, ask_rmdir(&s->root, "dir"), NFS3_OK);
 	free(seen);
 	site_free(s);
 }
@@ -463,10 +455,10 @@ test_refused(void **state)
 	assert_true(a.attr.attributes_follow);
 	assert_int_equal(chmod(site_path(s, "dir"), 0711), 0);
 	ask_as(s->r, 1000, 1000);
-	expect(s, ask_readdir(&dir, 0, 4096), NFS3ERR_ACCES);
-	expect(s, ask_readdirplus(&dir, 0, 4096, 8192), NFS3ERR_ACCES);
+	site_expect(s, ask_readdir(&dir, 0, 4096), NFS3ERR_ACCES);
+	site_expect(s, ask_readdirplus(&dir, 0, 4096, 8192), NFS3ERR_ACCES);
 	ask_as(s->r, 0, 0);
-	expect(s, ask_rmdir(&s->root, "dir"), NFS3ERR_NOTEMPTY);
+	site_expect(s, ask_rmdir(&s->root, "dir"), NFS3ERR_NOTEMPTY);
 	site_free(s);
 }
 
@@ -482,7 +474,7 @@ test_read_only_right(void **state)
 
 	assert_int_equal(chmod(site_path(s, "dir"), 0744), 0);
 	ask_as(s->r, 1000, 1000);
-	expect(s, ask_readdirplus(&dir, 0, 65536, 65536), NFS3_OK);
+	site_expect(s, ask_readdirplus(&dir, 0, 65536, 65536), NFS3_OK);
 	listing_begin(&l, s->r, NFS3_READDIRPLUS);
 	while (listing_next(&l, &e)) {
 		n++;
