@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The duplicate request cache over the wire, while a call is in service: it runs
- * once, and the newest of its retries is answered, whatever connections they
- * come by and however those end. The call is kept there as long as wanted by
- * freezing the file system below it. Once an engine.
+ * The duplicate request cache over the wire, while a call is in service: it
+ * runs once, and the newest of its retries is answered, whatever connections
+ * they come by and however those end. The call is kept there as long as wanted
+ * by freezing the file system below it. Once an engine.
  */
 #include "site.h"
 
