@@ -2,7 +2,8 @@
 /*
  * What the kernel of today has and Debian 12's headers (Linux 6.1) lack. The
  * numbers are the kernel's ABI: include/uapi/linux/fs.h and stat.h, statx(2),
- * pwritev2(2). Whether the running kernel takes a flag is found by trying.
+ * pwritev2(2), cachestat(2). Whether the running kernel takes a flag is found
+ * by trying.
  */
 #ifndef NVNFSD_IO_COMPAT_H
 #define NVNFSD_IO_COMPAT_H
@@ -13,7 +14,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #ifndef RWF_NOAPPEND
 #define RWF_NOAPPEND 0x20
@@ -29,6 +32,8 @@
 #define PR_SET_IO_FLUSHER 57
 #endif
 
+#define CACHESTAT_CALL 451
+
 #ifndef STATX_DIOALIGN
 #define STATX_DIOALIGN 0x2000u
 #endif
@@ -41,6 +46,17 @@
 #ifndef STATX_DIO_READ_ALIGN
 #define STATX_DIO_READ_ALIGN 0x20000u
 #endif
+
+/* How many pages of [offset, offset + bytes) are in the page cache; 0 also
+ * where the kernel (before Linux 6.5) does not say. Does not block. */
+static inline uint64_t
+cached_pages(int fd, uint64_t offset, uint64_t bytes)
+{
+	const uint64_t range[2] = { offset, bytes };
+	uint64_t stat[5]; /* cached, dirty, under write-back, evicted twice */
+
+	return syscall(CACHESTAT_CALL, fd, range, stat, 0) == 0 ? stat[0] : 0;
+}
 
 /* Where the kernel puts what an older struct statx calls spare. */
 enum statx_at {

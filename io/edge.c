@@ -154,6 +154,33 @@ edge_add(struct edge_table *t, uint64_t start, uint64_t end)
 	return true;
 }
 
+static uint64_t
+pages_within(const struct edge_table *t, const struct edge_span *s,
+	     uint64_t start, uint64_t end)
+{
+	uint64_t from = round_down(s->start, t->page);
+	uint64_t to = round_up(s->end, t->page);
+
+	if (from < start)
+		from = start;
+	if (to > end)
+		to = end;
+	return from < to ? (to - from) / t->page : 0;
+}
+
+uint64_t
+edge_pages_in(const struct edge_table *t, uint64_t start, uint64_t end)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = find(t, start);
+	     i < t->spans && t->span[i].start < end; i++)
+		n += pages_within(t, &t->span[i], start, end);
+	for (unsigned i = 0; i < t->outs; i++)
+		n += pages_within(t, &t->out[i], start, end);
+	return n;
+}
+
 static void
 put_out(struct edge_table *t, uint64_t start, uint64_t end)
 {

@@ -144,6 +144,10 @@ void edge_take_all(struct edge_table *t);
 void edge_put_out(struct edge_table *t);
 /* Nothing counts as written any more. */
 void edge_forget(struct edge_table *t);
+/* How many pages of [start, end), both at pages' borders, are in the table or
+ * out: an upper bound. */
+uint64_t edge_pages_in(const struct edge_table *t, uint64_t start,
+		       uint64_t end);
 
 /* volume.c ----------------------------------------------------------------- */
 
@@ -309,6 +313,9 @@ void inode_free(struct inode *i); /* NULL is fine */
  * l->reactor, or a thread waits for inode.cond. */
 bool inode_lock(struct inode *i, struct range_lock *l);
 void inode_unlock(struct inode *i, struct range_lock *l);
+/* Are there pages of [offset, offset + bytes) in the page cache that are not of
+ * our edges? */
+bool inode_cached(struct file *f, uint64_t offset, uint64_t bytes);
 
 /* sync.c ------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
  * held for moments. Here: its life, the waiting for ranges, the holding back of
  * writers for a truncation, and the brackets for wcc_data (RFC 1813, 2.6).
  */
+#include "io/compat.h"
 #include "io/file.h"
 
 #include <stdlib.h>
@@ -88,6 +89,20 @@ inode_unlock(struct inode *i, struct range_lock *l)
 		next = w->wake; /* once posted, it is not ours */
 		reactor_post(w->reactor, &w->msg);
 	}
+}
+
+bool
+inode_cached(struct file *f, uint64_t offset, uint64_t bytes)
+{
+	struct inode *i = f->inode;
+	uint64_t all = cached_pages(f->fd, offset, bytes), own;
+
+	if (all == 0)
+		return false;
+	pthread_mutex_lock(&i->mutex);
+	own = edge_pages_in(&i->edges, offset, offset + bytes);
+	pthread_mutex_unlock(&i->mutex);
+	return all > own;
 }
 
 void

@@ -243,6 +243,11 @@ bool buf_pool_holds(const struct buf_pool *p, const void *addr, size_t n,
 int net_listen(struct sockaddr_storage *addr, bool reuse, int *ret_fd);
 /* TCP_NODELAY, keepalive, and what a storage connection wants. */
 int net_tune(int fd);
+/* Where a connection's peer is this machine: set memory aside for what it sends,
+ * so that it goes on when the memory control group that we are in is full of
+ * what only we can write back. Costs NET_RESERVE_BYTES of the group. 0, -EREMOTE
+ * where the two ends differ, else -errno: -EOPNOTSUPP in no group. */
+int net_reserve(int fd);
 /* Let its close throw away what is not sent. */
 void net_abort(int fd);
 /* Who listens on this TCP port, for a message: "PID NAME", "the kernel's
@@ -301,6 +306,7 @@ enum split_reason {
 	SPLIT_SMALL,     /* middle below direct_min */
 	SPLIT_NO_DIRECT, /* the file has no direct I/O */
 	SPLIT_MODE,      /* the export's mode says so */
+	SPLIT_CACHED,    /* somebody else has it in the page cache */
 	SPLIT_REASONS
 };
 const char *split_reason_name(enum split_reason r);
@@ -421,6 +427,9 @@ struct split {
  * bytes of middle. offset + bytes is at most 2^63 - 1. */
 void split_write(struct split *s, uint64_t offset, uint32_t bytes, uint32_t cut,
 		 uint32_t direct_min, enum io_mode mode);
+/* Not cut at all: everything is tail. */
+void split_whole(struct split *s, uint64_t offset, uint32_t bytes,
+		 enum split_reason why);
 
 /* range.c: pieces in flight ---------------------------------------------- */
 /* (private to the engine: see io/file.h) */

@@ -16,7 +16,7 @@ split_reason_name(enum split_reason r)
 	static const char *const names[SPLIT_REASONS] = {
 		[SPLIT_YES] = "split",   [SPLIT_ALIGNED] = "aligned",
 		[SPLIT_SMALL] = "small", [SPLIT_NO_DIRECT] = "no-direct",
-		[SPLIT_MODE] = "mode",
+		[SPLIT_MODE] = "mode",   [SPLIT_CACHED] = "cached",
 	};
 
 	assert(r < SPLIT_REASONS);
@@ -30,43 +30,38 @@ segment(uint64_t start, uint64_t end)
 				 .bytes = (uint32_t)(end - start) };
 }
 
-static enum split_reason
-whole(struct split *s, uint64_t start, uint64_t end, enum split_reason why)
+void
+split_whole(struct split *s, uint64_t offset, uint32_t bytes,
+	    enum split_reason why)
 {
-	s->head = segment(start, start);
-	s->middle = segment(start, start);
-	s->tail = segment(start, end);
-	return why;
-}
-
-static enum split_reason
-cut_at(struct split *s, uint64_t start, uint64_t end, uint64_t cut,
-       uint32_t direct_min)
-{
-	/* end is below 2^63, so rounding up cannot overflow. */
-	uint64_t first = (start + cut - 1) & ~(cut - 1);
-	uint64_t last = end & ~(cut - 1);
-
-	if (last <= first || last - first < direct_min)
-		return whole(s, start, end, SPLIT_SMALL);
-	s->head = segment(start, first);
-	s->middle = segment(first, last);
-	s->tail = segment(last, end);
-	return first == start && last == end ? SPLIT_ALIGNED : SPLIT_YES;
+	s->head = segment(offset, offset);
+	s->middle = segment(offset, offset);
+	s->tail = segment(offset, offset + bytes);
+	s->reason = why;
 }
 
 void
 split_write(struct split *s, uint64_t offset, uint32_t bytes, uint32_t cut,
 	    uint32_t direct_min, enum io_mode mode)
 {
-	uint64_t end = offset + bytes;
+	uint64_t end = offset + bytes, first, last;
 
 	assert((cut & (cut - 1)) == 0);
 	assert(end >= offset && end <= INT64_MAX);
-	if (mode != IO_DIRECT)
-		s->reason = whole(s, offset, end, SPLIT_MODE);
-	else if (cut == 0)
-		s->reason = whole(s, offset, end, SPLIT_NO_DIRECT);
-	else
-		s->reason = cut_at(s, offset, end, cut, direct_min);
+	if (mode != IO_DIRECT || cut == 0) {
+		split_whole(s, offset, bytes,
+			    mode != IO_DIRECT ? SPLIT_MODE : SPLIT_NO_DIRECT);
+		return;
+	}
+	/* end is below 2^63, so rounding up cannot overflow. */
+	first = (offset + cut - 1) & ~((uint64_t)cut - 1);
+	last = end & ~((uint64_t)cut - 1);
+	if (last <= first || last - first < direct_min) {
+		split_whole(s, offset, bytes, SPLIT_SMALL);
+		return;
+	}
+	s->head = segment(offset, first);
+	s->middle = segment(first, last);
+	s->tail = segment(last, end);
+	s->reason = first == offset && last == end ? SPLIT_ALIGNED : SPLIT_YES;
 }

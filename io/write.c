@@ -357,6 +357,23 @@ write_lock_ready(struct range_lock *l)
 
 /* start -------------------------------------------------------------------- */
 
+/*
+ * What others have in the page cache is written there. A direct write would
+ * take it from them, and with each of its pages the whole folio, of up to 2 MiB
+ * (a file that a local reader has warmed would soon be cold). And while they
+ * read along, their readahead makes folios that reach over an edge and a direct
+ * write in flight: then the kernel cannot invalidate, and fails a sync. With
+ * other edges than dropped ones the pages may be our own.
+ */
+static bool
+goes_cached(const struct io_write *w)
+{
+	const struct segment *m = &w->split.middle;
+
+	return w->keep_track && m->bytes > 0 &&
+	       inode_cached(w->file, m->offset, m->bytes);
+}
+
 static void
 choose(struct io_write *w)
 {
@@ -369,6 +386,8 @@ choose(struct io_write *w)
 		    w->policy.write_mode);
 	w->keep_track = w->policy.write_mode == IO_DIRECT &&
 			w->policy.edges == IO_EDGES_DROP;
+	if (goes_cached(w))
+		split_whole(&w->split, w->offset, w->bytes, SPLIT_CACHED);
 	if (f->dontcache && (w->policy.write_mode == IO_DONTCACHE ||
 			     (w->policy.write_mode == IO_DIRECT &&
 			      w->policy.edges == IO_EDGES_DONTCACHE)))

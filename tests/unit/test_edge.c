@@ -54,6 +54,31 @@ two_halves(void **state)
 }
 
 static void
+pages_in(void **state)
+{
+	struct edge_table t;
+
+	(void)state;
+	edge_init(&t, P);
+	assert_int_equal(edge_pages_in(&t, 0, 100 * P), 0);
+	assert_true(edge_add(&t, 3 * P + 1000, 6 * P + 1));
+	assert_true(edge_add(&t, 10 * P - 1, 10 * P));
+	assert_int_equal(edge_pages_in(&t, 0, 100 * P), 5);
+	assert_int_equal(edge_pages_in(&t, 0, 3 * P), 0);
+	assert_int_equal(edge_pages_in(&t, 3 * P, 4 * P), 1);
+	assert_int_equal(edge_pages_in(&t, 5 * P, 9 * P), 2);
+	assert_int_equal(edge_pages_in(&t, 7 * P, 9 * P), 0);
+	assert_int_equal(edge_pages_in(&t, 10 * P, 11 * P), 0);
+	/* What is being dropped is still ours. */
+	edge_take_all(&t);
+	assert_int_equal(t.spans, 0);
+	assert_int_equal(edge_pages_in(&t, 0, 100 * P), 5);
+	edge_put_out(&t);
+	assert_int_equal(edge_pages_in(&t, 0, 100 * P), 0);
+	edge_fini(&t);
+}
+
+static void
 neighbours_are_one_drop(void **state)
 {
 	struct edge_table t;
@@ -306,6 +331,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_halves),
+		cmocka_unit_test(pages_in),
 		cmocka_unit_test(neighbours_are_one_drop),
 		cmocka_unit_test(forgotten),
 		cmocka_unit_test(folio_of_two_pages),
