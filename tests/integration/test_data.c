@@ -185,6 +185,7 @@ measure(struct run *run)
 	assert_true(syncs >= 1 && syncs <= RECORDS / 4);
 	assert_int_equal(asked, run->stable == UNSTABLE ? 1 : RECORDS);
 	assert_true(harness_stat(run->h, "writes.split") >= RECORDS * 9 / 10);
+	assert_int_equal(harness_stat(run->h, "writes.cached"), 0);
 	assert_int_equal(harness_stat(run->h, "verifier_changes"), 0);
 }
 

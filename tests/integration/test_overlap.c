@@ -66,6 +66,8 @@ run(const char *fs, unsigned sector, const char *engine)
 		      m.commits);
 	mix_check(&m);
 	assert_int_equal(harness_stat(h, "verifier_changes"), 0);
+	/* Most of them large enough to be cut, and not there for nothing. */
+	assert_true(harness_stat(h, "writes.split") > m.writes / 4);
 	flow_free(m.flow);
 	mix_file_close(&file);
 	harness_stop(h);
