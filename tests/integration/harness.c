@@ -348,6 +348,17 @@ harness_last_stat(const struct harness *h, const char *name)
 	return value;
 }
 
+/* By itself: it stays to be reaped. */
+static bool
+has_ended(const struct harness *h)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)h->pid, &info,
+		      WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid != 0;
+}
+
 uint64_t
 harness_stat(struct harness *h, const char *name)
 {
@@ -357,8 +368,14 @@ harness_stat(struct harness *h, const char *name)
 	snprintf(path, sizeof(path), "%s/state/stats.json", h->dir);
 	unlink(path);
 	harness_signal(h, SIGUSR1);
-	while (stat(path, &st) < 0) /* replaced atomically: whole once there */
+	/* Replaced atomically: whole once it is there. */
+	while (stat(path, &st) < 0) {
+		if (has_ended(h)) {
+			print_log(h);
+			fail_msg("the server has ended by itself");
+		}
 		usleep(2000);
+	}
 	return harness_last_stat(h, name);
 }
 
