@@ -243,10 +243,10 @@ bool buf_pool_holds(const struct buf_pool *p, const void *addr, size_t n,
 int net_listen(struct sockaddr_storage *addr, bool reuse, int *ret_fd);
 /* TCP_NODELAY, keepalive, and what a storage connection wants. */
 int net_tune(int fd);
-/* Where a connection's peer is this machine: set memory aside for what it sends,
- * so that it goes on when the memory control group that we are in is full of
- * what only we can write back. Costs NET_RESERVE_BYTES of the group. 0, -EREMOTE
- * where the two ends differ, else -errno: -EOPNOTSUPP in no group. */
+/* Where a connection's peer is this machine: set memory aside for what it
+ * sends, so that it goes on when the memory control group that we are in is
+ * full of what only we can write back. Costs NET_RESERVE_BYTES of the group. 0,
+ * -EREMOTE where the two ends differ, else -errno: -EOPNOTSUPP in no group. */
 int net_reserve(int fd);
 /* Let its close throw away what is not sent. */
 void net_abort(int fd);

@@ -81,8 +81,10 @@ ops_open(struct reactor *r)
 	if (!t->slot)
 		return -ENOMEM;
 	t->free = OP_SLOT_NONE;
+	/* Present before memory can be short: see engine_thread_flushes. */
 	p = mmap(NULL, (size_t)SMALL_BUFFERS * IO_SMALL_BYTES,
-		 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		 PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p == MAP_FAILED)
 		return -errno;
 	r->small.base = p;

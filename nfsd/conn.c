@@ -363,6 +363,7 @@ conn_free(struct conn *c)
 		TAILQ_REMOVE(&s->conns, c, link);
 	s->conn_count--;
 	s->server->stats.connections--;
+	s->server->conns_reserved -= c->reserved;
 	c->magic = 0;
 	free(c);
 	shard_wake(s);
@@ -431,7 +432,7 @@ conn_start(struct shard *s, struct listener *l, int fd)
 		close(fd);
 		return;
 	}
-	(void)net_tune(fd);
+	c->reserved = listen_tune(s->server, fd);
 	c->magic = CONN_MAGIC;
 	c->state = CONN_OPEN;
 	c->shard = s;

@@ -69,6 +69,17 @@ accept_done(struct op *op, int res)
 	/* else the next tick tries again: it may be out of descriptors */
 }
 
+bool
+listen_tune(struct server *s, int fd)
+{
+	(void)net_tune(fd);
+	/* Only this thread adds to them. */
+	if (s->conns_reserved >= CONNS_RESERVED_MAX || net_reserve(fd) < 0)
+		return false;
+	s->conns_reserved++;
+	return true;
+}
+
 void
 listen_resume(struct server *s)
 {

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
@@ -423,17 +422,6 @@ serve(struct server *s, const struct arguments *a, const sigset_t *signals)
 	return server_stop(s) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static void
-raise_limits(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &l);
-	}
-}
-
 int
 main(int argc, char **argv)
 {
@@ -457,7 +445,6 @@ main(int argc, char **argv)
 	/* A file size limit is an EFBIG, a closed peer an EPIPE. */
 	(void)signal(SIGXFSZ, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);
-	raise_limits();
 	rc = read_conf(&c, &a);
 	if (rc == 0)
 		rc = override_conf(&c, &a);
@@ -468,6 +455,7 @@ main(int argc, char **argv)
 		return rc;
 	}
 	log_set_level((enum log_level)c.level);
+	process_prepare();
 	if (rc == 0)
 		rc = server_start(&s, &c, &a.o);
 	if (rc != 0) {

@@ -27,6 +27,7 @@
 	(RPC_MARK_BYTES + RPC_REPLY_BYTES + NFS3_REPLY_BYTES_MAX)
 #define CALL_ROOM_BYTES_MAX    (256u << 10) /* READDIR's list */
 #define SHARD_CALLS            2048u
+#define SHARD_CALLS_PRESENT    256u /* of them, in memory from the start */
 #define CALLS_PER_CONN_DEFAULT 256u
 #define CONNS_DEFAULT          4096u
 #define CONN_IOV               48u
@@ -34,6 +35,7 @@
  * for what it holds. */
 #define CONN_IDLE_NS           (30ull * 1000000000)
 #define CONN_IDLE_WANTED_NS    (5ull * 1000000000)
+#define CONNS_RESERVED_MAX     4u /* clients mounted on this machine */
 #define SERVER_LISTENERS_MAX   32u
 #define RECORD_BYTES_MAX       (IO_TRANSFER_BYTES_MAX + CALL_PLACE_BYTES)
 
@@ -87,6 +89,7 @@ struct server {
 	unsigned listeners;
 	_Atomic unsigned conns_max, calls_per_conn; /* a reload sets them */
 	_Atomic bool manage_gids;
+	_Atomic unsigned conns_reserved;
 	bool registered; /* with rpcbind */
 	struct message listening;
 };
@@ -126,7 +129,7 @@ struct conn {
 	int fd;
 	struct op recv_op, send_op;
 	bool receiving, receiving_body, sending, running, is_starved, linked,
-		cancelled;
+		cancelled, reserved;
 	struct record record;
 	uint8_t *stage; /* a small buffer with bytes not yet parsed */
 	uint32_t stage_at, stage_end;
@@ -280,6 +283,9 @@ int listen_open(struct server *s);
 /* On reactor 0. */
 void listen_start(struct server *s);
 void listen_resume(struct server *s);
+/* Tune an accepted socket; true where it is one of the CONNS_RESERVED_MAX that
+ * have memory set aside: conns_reserved is to be lowered when it closes. */
+bool listen_tune(struct server *s, int fd);
 void listen_stop(struct server *s);
 /* No thread runs any more. */
 void listen_close(struct server *s);
@@ -299,6 +305,13 @@ int state_fd(const struct state *s);
 uint64_t state_verifier(uint64_t export_id, void *state);
 /* Keep the verifiers of all exports: only after everything was synced. */
 int state_keep(struct state *s, const struct export_table *t);
+
+/* process.c
+ * -------------------------------------------------------------------------
+ */
+
+/* Raise limits and lock memory, as far as allowed; before any thread starts. */
+void process_prepare(void);
 
 /* stats.c
  * ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static void
@@ -114,7 +115,8 @@ shard_init(struct reactor *r, void *server)
 	s->stop.run = stop_run;
 	s->force.run = force_run;
 	s->perms = perm_cache_new();
-	/* Touched only as far as it is used: the free slots are a stack. */
+	/* Beyond those present from the start (see process.c) touched only as
+	 * far as it is used: the free slots are a stack. */
 	s->calls = mmap(NULL, SHARD_CALLS * sizeof(*s->calls),
 			PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			0);
@@ -124,6 +126,7 @@ shard_init(struct reactor *r, void *server)
 	for (i = 0; i < SHARD_CALLS; i++)
 		s->free_calls[i] = (uint16_t)(SHARD_CALLS - 1 - i);
 	s->free_count = SHARD_CALLS;
+	memset(s->calls, 0, SHARD_CALLS_PRESENT * sizeof(*s->calls));
 	if (identity_reactor_init() < 0)
 		log_msg(LOG_WARNING_, "cannot drop a reactor's capabilities: "
 				      "quotas and setuid bits may not hold");

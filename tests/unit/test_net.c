@@ -215,13 +215,78 @@ tune(void **state)
 	close(fd);
 }
 
+/* The end of a new connection that was accepted from the given address. */
+static int
+accept_from(int listener, const struct sockaddr_storage *to, const char *from,
+	    int *ret_client)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET };
+	int c = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+
+	assert_true(c >= 0);
+	if (to->ss_family == AF_INET) {
+		assert_int_equal(inet_pton(AF_INET, from, &own.sin_addr), 1);
+		assert_int_equal(bind(c, (struct sockaddr *)&own, sizeof(own)),
+				 0);
+	}
+	assert_int_equal(connect(c, (const struct sockaddr *)to, bytes_of(to)),
+			 0);
+	fd = accept(listener, NULL, NULL);
+	assert_true(fd >= 0);
+	*ret_client = c;
+	return fd;
+}
+
+static void
+assert_reserved(int fd)
+{
+	int rc = net_reserve(fd), value = 0;
+	socklen_t bytes = sizeof(value);
+
+	assert_int_equal(
+		getsockopt(fd, SOL_SOCKET, SO_RESERVE_MEM, &value, &bytes), 0);
+	if (rc == 0)
+		assert_true(value >= 4 << 20);
+	else /* in no control group that accounts for sockets */
+		assert_true(rc == -EOPNOTSUPP && value == 0);
+}
+
+static void
+reserve_for_this_machine(void **state)
+{
+	struct sockaddr_storage v4 = loopback(AF_INET), v6 = loopback(AF_INET6);
+	int l4, l6, fd, c;
+
+	assert_int_equal(net_listen(&v4, false, &l4), 0);
+	assert_int_equal(net_listen(&v6, false, &l6), 0);
+	fd = accept_from(l4, &v4, "127.0.0.1", &c);
+	assert_reserved(fd);
+	close(fd);
+	close(c);
+	fd = accept_from(l6, &v6, NULL, &c);
+	assert_reserved(fd);
+	close(fd);
+	close(c);
+	fd = accept_from(l4, &v4, "127.0.0.2", &c);
+	assert_int_equal(net_reserve(fd), -EREMOTE);
+	close(fd);
+	close(c);
+	assert_int_equal(net_reserve(l4), -ENOTCONN);
+	close(l4);
+	close(l6);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(share_a_port), cmocka_unit_test(in_use),
-		cmocka_unit_test(start_again),  cmocka_unit_test(both_families),
-		cmocka_unit_test(holder),       cmocka_unit_test(tune),
+		cmocka_unit_test(share_a_port),
+		cmocka_unit_test(in_use),
+		cmocka_unit_test(start_again),
+		cmocka_unit_test(both_families),
+		cmocka_unit_test(holder),
+		cmocka_unit_test(tune),
+		cmocka_unit_test(reserve_for_this_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
