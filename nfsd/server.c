@@ -7,6 +7,8 @@
  */
 #include "nfsd/server.h"
 
+#include "nfsd/ctl.h"
+
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -356,6 +358,8 @@ server_start(struct server **ret, struct conf *conf,
 		rc = start_engine(s, o);
 	if (rc == 0)
 		rc = load_exports(s, &s->conf, o, NULL, &s->exports);
+	if (rc == 0)
+		rc = ctl_start(&s->ctl, s);
 	if (rc < 0) {
 		conf_init(&s->conf); /* conf stays the caller's */
 		server_free(s);
@@ -472,6 +476,7 @@ server_stop(struct server *s)
 	struct bind_service services[PROGRAMS];
 	int rc, kept;
 
+	ctl_stop(s->ctl);
 	if (s->registered)
 		bind_unregister(services, list_services(s, services));
 	rc = stop_shards(s);

@@ -49,6 +49,7 @@ static_assert(CALL_PLACE_BYTES >=
 
 struct conn;
 struct call;
+struct ctl;
 struct shard;
 
 /* A listening socket; lives on reactor 0 from start to stop. */
@@ -81,6 +82,7 @@ struct server {
 	struct drc *drc;
 	struct mount_list *mounts;
 	struct state *state;
+	struct ctl *ctl;
 	struct stats stats;
 	uint8_t fh_key[FH_KEY_BYTES];
 	unsigned shards, shards_drained;
