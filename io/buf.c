@@ -93,6 +93,13 @@ pool_pages(const struct buf_pool *p, uint32_t bytes)
 			  p->page_bytes);
 }
 
+static void
+pool_count(const struct buf_pool *p)
+{
+	counter_set(&reactor_counters(p->reactor)->buf_bytes,
+		    (uint64_t)(p->pages - p->pages_free) * p->page_bytes);
+}
+
 static int
 pool_take(struct buf_pool *p, struct buf *buf, uint32_t bytes)
 {
@@ -109,6 +116,7 @@ pool_take(struct buf_pool *p, struct buf *buf, uint32_t bytes)
 		return -EAGAIN;
 	bits_flip(p->taken, at, n);
 	p->pages_free -= n;
+	pool_count(p);
 	p->search = at + n < p->pages ? at + n : 0;
 	buf->base = p->base + (size_t)at * p->page_bytes;
 	buf->bytes = n * p->page_bytes;
@@ -139,6 +147,8 @@ pool_serve(struct message *m)
 			break;
 		p->first = w->next;
 		w->next = NULL;
+		counter_add(&reactor_counters(p->reactor)->buf_wait_ns,
+			    reactor_now_ns(p->reactor) - w->since_ns);
 		w->ready(w);
 	}
 }
@@ -160,6 +170,7 @@ buf_wait(struct buf_pool *p, struct buf_waiter *w)
 	assert(w->ready && w->buf && w->bytes > 0);
 	assert(pool_pages(p, w->bytes) <= p->pages);
 	counter_add(&reactor_counters(p->reactor)->buf_waits, 1);
+	w->since_ns = reactor_now_ns(p->reactor);
 	w->next = NULL;
 	if (p->first)
 		p->last->next = w;
@@ -211,6 +222,7 @@ buf_give(struct buf_pool *p, struct buf *buf)
 	       buf->page + n);
 	bits_flip(p->taken, buf->page, n);
 	p->pages_free += n;
+	pool_count(p);
 	*buf = (struct buf){ 0 };
 	if (p->first)
 		pool_post_serve(p);

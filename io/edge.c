@@ -228,6 +228,7 @@ take_full(struct edge_table *t, unsigned *spans, const struct edge_span *s)
 		keep(t, spans, s->start, s->end, s);
 		return;
 	}
+	t->completed += (full_end - full) / t->page;
 	if (s->start < full)
 		left = round_up(full, t->fold);
 	if (s->end > full_end)

@@ -123,6 +123,7 @@ struct edge_table {
 	uint64_t fold;  /* bytes of the largest folio that our writes made */
 	uint64_t page;
 	uint64_t age;
+	uint64_t completed; /* pages that went out full, ever */
 };
 
 /* A straggler among interleaved writers leaves two half pages a WRITE. */

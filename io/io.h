@@ -78,6 +78,7 @@ struct op {
 	uint64_t offset;
 	void *buf;
 	struct op *next;
+	uint64_t since_ns; /* it waits for room or a small buffer */
 };
 
 /* Accept one connection: res is its descriptor (O_CLOEXEC, non-blocking off
@@ -123,12 +124,24 @@ struct message {
 struct reactor_counters {
 	_Atomic uint64_t punts;       /* went to io-wq or a worker */
 	_Atomic uint64_t sqe_waits;   /* submission queue was full */
+	_Atomic uint64_t op_waits;    /* no room for an operation */
+	_Atomic uint64_t op_wait_ns;  /* until there was */
 	_Atomic uint64_t small_waits; /* no small buffer left */
-	_Atomic uint64_t buf_waits;   /* no pool buffer left */
+	_Atomic uint64_t small_wait_ns;
+	_Atomic uint64_t buf_waits; /* no pool buffer left */
+	_Atomic uint64_t buf_wait_ns;
+	_Atomic uint64_t buf_bytes; /* of the pool, taken now */
+	_Atomic uint64_t file_ops;  /* reads and writes in flight now */
 };
 
 /* Any thread. m->run runs on r's thread, in the order of posting per sender. */
 void reactor_post(struct reactor *r, struct message *m);
+/* The same, but it can wait until r wakes for another reason, a second at most,
+ * unless somebody hungers. */
+void reactor_post_quiet(struct reactor *r, struct message *m);
+/* On r's thread: n (may be negative) more wait for something that a quiet
+ * message may bring. */
+void reactor_hunger(struct reactor *r, int n);
 /* True on r's own thread. */
 bool reactor_is_current(const struct reactor *r);
 unsigned reactor_index(const struct reactor *r);
@@ -136,7 +149,8 @@ struct engine *reactor_engine(const struct reactor *r);
 struct buf_pool *reactor_pool(struct reactor *r);
 struct reactor_counters *reactor_counters(struct reactor *r);
 void *reactor_user(const struct reactor *r);
-/* CLOCK_MONOTONIC, in ns, refreshed once a turn of the loop. */
+/* CLOCK_MONOTONIC, in ns, as of this turn of the loop: refreshed at its start
+ * and when it has slept. */
 uint64_t reactor_now_ns(const struct reactor *r);
 
 /* engine.c: reactors and pools together -------------------------------- */
@@ -192,6 +206,7 @@ struct work {
 	void (*run)(struct work *w);
 	void (*done)(struct work *w);
 	struct reactor *reactor; /* where done runs */
+	bool quiet; /* run may set it: done as by reactor_post_quiet */
 	/* private */
 	struct work *next;
 	struct message msg;
@@ -214,7 +229,9 @@ struct buf_waiter {
 	void (*ready)(struct buf_waiter *w); /* w->buf has been filled */
 	uint32_t bytes;
 	struct buf *buf;
+	/* private */
 	struct buf_waiter *next;
+	uint64_t since_ns;
 };
 
 /* Owner reactor's thread only. 0; or -EAGAIN when none is free or others wait
@@ -322,7 +339,9 @@ struct volume_counters {
 	_Atomic uint64_t meta_syncs, meta_sync_requests;
 	_Atomic uint64_t flushes; /* sync_file_range calls */
 	_Atomic uint64_t pages_dropped;
-	_Atomic uint64_t edge_spans; /* waiting now */
+	_Atomic uint64_t edge_spans;           /* waiting now */
+	_Atomic uint64_t edge_pages;           /* likewise */
+	_Atomic uint64_t edge_pages_completed; /* by both neighbours */
 	_Atomic uint64_t range_waits;
 	_Atomic uint64_t verifier_changes;
 };

@@ -161,6 +161,8 @@ op_submit(struct reactor *r, struct op *op)
 	if (!r->ops.waiting.head && op_try(r, op))
 		return;
 	op->place = OP_WAITING;
+	op->since_ns = r->now_ns;
+	counter_add(&r->counters.op_waits, 1);
 	op_list_push(&r->ops.waiting, op);
 }
 
@@ -178,6 +180,7 @@ op_wait_small(struct reactor *r, struct op *op)
 {
 	counter_add(&r->counters.small_waits, 1);
 	op->place = OP_SMALL_WAIT;
+	op->since_ns = r->now_ns;
 	op_list_push(&r->small.waiting, op);
 }
 
@@ -195,6 +198,8 @@ small_serve(struct reactor *r)
 		op = op_list_pop(&r->small.waiting);
 		if (!op)
 			break;
+		counter_add(&r->counters.small_wait_ns,
+			    r->now_ns - op->since_ns);
 		op_submit(r, op);
 	}
 }
@@ -207,8 +212,11 @@ ops_start_waiting(struct reactor *r)
 
 	ops_fault_due(r);
 	while ((op = op_list_pop(l)) != NULL) {
-		if (op_try(r, op))
+		if (op_try(r, op)) {
+			counter_add(&r->counters.op_wait_ns,
+				    r->now_ns - op->since_ns);
 			continue;
+		}
 		op->place = OP_WAITING;
 		op->next = l->head;
 		if (!l->head)
@@ -219,12 +227,20 @@ ops_start_waiting(struct reactor *r)
 	small_serve(r);
 }
 
+static bool
+op_is_file(const struct op *op)
+{
+	return op->kind == OP_READ || op->kind == OP_WRITE;
+}
+
 static void
 op_end(struct reactor *r, struct op *op)
 {
 	if (op->slot != OP_SLOT_NONE)
 		slot_give(r, op);
 	r->ops.live--;
+	if (op_is_file(op))
+		counter_set(&r->counters.file_ops, --r->ops.file_live);
 	op->busy = false;
 	op->place = OP_HOME;
 	op->done(op, op->res); /* may free op */
@@ -284,6 +300,8 @@ op_begin(struct reactor *r, struct op *op, enum op_kind kind, int fd)
 	op->small = NULL;
 	op->cancelled = false;
 	r->ops.live++;
+	if (op_is_file(op))
+		counter_set(&r->counters.file_ops, ++r->ops.file_live);
 	op_submit(r, op);
 }
 

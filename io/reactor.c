@@ -10,7 +10,9 @@
  * whole. No wake-up is lost: the reactor says that it sleeps before it looks
  * at the mailbox a last time, a poster pushes before it looks whether the
  * reactor sleeps, all in one order (seq_cst). The eventfd is written only by
- * the one poster that takes the sleeping mark away.
+ * the one poster that takes the sleeping mark away. A quiet message wakes a
+ * reactor only where somebody there hungers for what it brings; the same order
+ * holds for that mark.
  */
 #include "io/reactor.h"
 
@@ -85,16 +87,44 @@ reactor_wake(struct reactor *r)
 	assert(n == sizeof(one));
 }
 
-void
-reactor_post(struct reactor *r, struct message *m)
+static void
+mailbox_push(struct reactor *r, struct message *m)
 {
 	struct message *head = atomic_load(&r->mailbox);
 
 	do
 		m->next = head;
 	while (!atomic_compare_exchange_weak(&r->mailbox, &head, m));
+}
+
+static void
+reactor_rouse(struct reactor *r)
+{
 	if (atomic_load(&r->sleeping) && atomic_exchange(&r->sleeping, false))
 		reactor_wake(r);
+}
+
+void
+reactor_post(struct reactor *r, struct message *m)
+{
+	mailbox_push(r, m);
+	reactor_rouse(r);
+}
+
+void
+reactor_post_quiet(struct reactor *r, struct message *m)
+{
+	mailbox_push(r, m);
+	if (atomic_load(&r->hungry) > 0)
+		reactor_rouse(r);
+}
+
+void
+reactor_hunger(struct reactor *r, int n)
+{
+	assert(reactor_is_current(r));
+	assert(n > 0 || atomic_load(&r->hungry) >= (unsigned)-n);
+	atomic_fetch_add(&r->hungry, (unsigned)n);
 }
 
 /* Run what was posted until now, oldest first; what that posts is for the next
@@ -156,6 +186,7 @@ reactor_wait(struct reactor *r)
 	}
 	r->backend->wait(r, ns);
 	atomic_store(&r->sleeping, false);
+	r->now_ns = clock_ns();
 }
 
 static bool

@@ -57,6 +57,7 @@ struct op_table {
 	uint32_t free;        /* head of the list, or OP_SLOT_NONE */
 	uint32_t top;         /* slots at or above were never used */
 	uint32_t live;        /* operations that are not home */
+	uint32_t file_live;   /* of them, reads and writes of files */
 	struct op_list waiting;
 	struct op_list finished;
 	struct op_list delayed;
@@ -131,12 +132,20 @@ struct reactor {
 	/* Any thread. */
 	_Alignas(64) _Atomic(struct message *) mailbox; /* newest first */
 	_Atomic bool sleeping;
+	_Atomic unsigned hungry; /* see reactor_hunger; its own thread adds */
 };
 
 static inline void
 counter_add(_Atomic uint64_t *c, uint64_t n)
 {
 	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
+
+/* Of a counter that only r's own thread changes. */
+static inline void
+counter_set(_Atomic uint64_t *c, uint64_t n)
+{
+	atomic_store_explicit(c, n, memory_order_relaxed);
 }
 
 uint64_t clock_ns(void); /* CLOCK_MONOTONIC */

@@ -29,13 +29,14 @@
 
 struct edge_level {
 	unsigned spans;
-	uint64_t pages;
+	uint64_t pages, completed;
 };
 
 static struct edge_level
 level(const struct inode *i)
 {
-	return (struct edge_level){ i->edges.spans, i->edges.pages };
+	return (struct edge_level){ i->edges.spans, i->edges.pages,
+				    i->edges.completed };
 }
 
 /* What changed since was; the inode's mutex is held. */
@@ -51,6 +52,10 @@ account(struct inode *i, struct edge_level was)
 			 (now.spans > 0) - (was.spans > 0));
 	count_add(&volume_counters(i->volume)->edge_spans,
 		  (uint64_t)now.spans - (uint64_t)was.spans);
+	count_add(&volume_counters(i->volume)->edge_pages,
+		  now.pages - was.pages);
+	count_add(&volume_counters(i->volume)->edge_pages_completed,
+		  now.completed - was.completed);
 }
 
 /* All inodes together hold much, and this one more than its share. */

@@ -74,29 +74,56 @@ call_hold(struct call *c, size_t bytes)
 /* Replies -------------------------------------------------------------------
  */
 
-/* The reply is encoded: remember it where a retry may ask for it, and send it;
- * a retry that came meanwhile gets it instead. */
-static void
-call_send(struct call *c)
+/* The reply is encoded: remember it where a retry may ask for it. False: one
+ * that came meanwhile has got it, and c is to be freed. Any thread. */
+static bool
+call_keep(struct call *c)
 {
 	struct call *newest;
 
-	if (c->drc == NULL) {
-		conn_send(c->conn, c);
-		return;
-	}
+	if (c->drc == NULL)
+		return true;
 	newest = drc_done(c->shard->server->drc, c->drc,
 			  c->reply + RPC_MARK_BYTES,
 			  c->reply_bytes - RPC_MARK_BYTES);
 	c->drc = NULL;
-	if (newest == NULL) {
-		conn_send(c->conn, c);
-		return;
-	}
+	if (newest == NULL)
+		return true;
 	memcpy(newest->reply, c->reply, c->reply_bytes);
 	newest->reply_bytes = c->reply_bytes;
 	reactor_post(newest->shard->reactor, &newest->msg);
-	call_free(c);
+	return false;
+}
+
+static void
+call_send(struct call *c)
+{
+	if (call_keep(c))
+		conn_send(c->conn, c);
+	else
+		call_free(c);
+}
+
+/* On a worker: keep the reply, and send it from here where c was alone. True:
+ * what is left to do on the reactor can wait. */
+static bool
+call_send_here(struct call *c)
+{
+	c->kept = call_keep(c);
+	c->sent = CONN_SENT_NOTHING;
+	if (c->kept && c->alone)
+		c->sent = conn_send_here(c->conn, c);
+	return c->sent == CONN_SENT_ALL && c->held_bytes == 0;
+}
+
+/* After call_send_here, on the reactor. */
+static void
+call_sent(struct call *c)
+{
+	if (c->kept)
+		conn_sent(c->conn, c, c->sent);
+	else
+		call_free(c);
 }
 
 /* On the worker or the reactor: header and tail from status and results. */
@@ -224,12 +251,13 @@ call_work(struct work *w)
 	memset(&c->rq.res, 0, sizeof(c->rq.res));
 	c->status = c->row->run(&c->rq);
 	call_encode(c);
+	w->quiet = call_send_here(c);
 }
 
 static void
 call_work_done(struct work *w)
 {
-	call_send(call_of_work(w));
+	call_sent(call_of_work(w));
 }
 
 static void
@@ -238,6 +266,8 @@ call_submit(struct call *c)
 	c->work.run = call_work;
 	c->work.done = call_work_done;
 	c->work.reactor = c->shard->reactor;
+	c->work.quiet = false;
+	c->alone = c->conn->calls == 1;
 	work_submit(c->shard->server->engine, WORK_META, &c->work);
 }
 
@@ -272,7 +302,6 @@ call_find_room(struct call *c)
 		return;
 	}
 	c->waiting = true;
-	reactor_counters(c->shard->reactor)->buf_waits++;
 	buf_wait(pool, &c->body_waiter);
 }
 

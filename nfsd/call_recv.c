@@ -192,7 +192,6 @@ call_get_buffer(struct call *c)
 	c->body_waiter.bytes = c->want_bytes;
 	c->body_waiter.buf = &c->body;
 	c->waiting = true;
-	reactor_counters(c->shard->reactor)->buf_waits++;
 	buf_wait(pool, &c->body_waiter);
 	return false;
 }

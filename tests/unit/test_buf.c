@@ -280,9 +280,11 @@ first_come_first_served(void **state)
 	assert_int_equal(x[1].served, 2);
 	assert_int_equal(x[2].served, 3);
 	assert_int_equal(atomic_load(&reactor_counters(r0)->buf_waits), 3);
+	assert_true(atomic_load(&reactor_counters(r0)->buf_bytes) > 0);
 	for (unsigned i = 0; i < 3; i++)
 		give(&x[i].buf);
 	give(&q[3]);
+	assert_int_equal(atomic_load(&reactor_counters(r0)->buf_bytes), 0);
 }
 
 static void
