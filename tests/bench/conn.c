@@ -6,6 +6,7 @@
  * be freed). RFC 1813: MNT (5.2.1), LOOKUP (3.3.3), CREATE (3.3.8).
  */
 #include "tests/bench/load.h"
+#include "tests/bench/wire.h"
 
 #include <errno.h>
 #include <nfsc/libnfs-raw-mount.h>
@@ -228,11 +229,16 @@ mount_export(struct load *l)
 int
 conn_open_file(struct load *l)
 {
+	static const char zeros[32];
 	struct answer a = { .load = l, .what = "LOOKUP" };
 	LOOKUP3args args;
 	struct rpc_context *rpc;
 	int rc = -1;
 
+	if (l->opt.op == LOAD_NULL)
+		return 0;
+	if (l->opt.no_mount)
+		return handle_copy(l, zeros, sizeof(zeros)) ? 0 : -1;
 	if (mount_export(l) < 0)
 		return -1;
 	rpc = context_new(l);
@@ -265,10 +271,28 @@ conn_up(struct rpc_context *rpc, int status, void *data, void *private_data)
 	c->state = CONN_READY;
 }
 
+/* One call more than there are slots: the COMMIT. */
+static int
+conn_connect_raw(struct conn *c)
+{
+	struct load *l = c->load;
+
+	c->wire = wire_new(l, l->slot_count + 1);
+	if (c->wire == NULL) {
+		c->lost = true;
+		return l->opt.reconnect ? 0 : -1;
+	}
+	c->state = CONN_READY;
+	run_ready(l, c);
+	return 0;
+}
+
 static int
 conn_connect(struct conn *c)
 {
 	c->lost = false;
+	if (c->load->opt.raw)
+		return conn_connect_raw(c);
 	c->rpc = context_new(c->load);
 	if (c->rpc == NULL)
 		return -1;
@@ -283,9 +307,12 @@ static void
 conn_down(struct conn *c)
 {
 	struct rpc_context *rpc = c->rpc;
+	struct wire *wire = c->wire;
 
 	c->state = CONN_DOWN;
 	c->rpc = NULL;
+	c->wire = NULL;
+	wire_free(wire);
 	c->retry_ns = now_ns() + RETRY_NS;
 	if (rpc != NULL)
 		rpc_destroy_context(rpc);
@@ -320,10 +347,11 @@ conn_mend(struct conn *c)
 {
 	struct load *l = c->load;
 
-	if (c->lost && c->state != CONN_DOWN) {
+	if (c->lost && (c->state != CONN_DOWN || c->wire != NULL)) {
 		if (!l->opt.reconnect) {
 			load_fail(l, "connection lost: %s",
-				  rpc_get_error(c->rpc));
+				  c->wire ? wire_error(c->wire)
+					  : rpc_get_error(c->rpc));
 			return -1;
 		}
 		l->reconnects += c->state == CONN_READY;
@@ -339,6 +367,12 @@ conn_serve(struct conn *c, short revents)
 {
 	bool was_ready = c->state == CONN_READY;
 
+	/* What was queued since the last turn goes out whatever poll said. */
+	if (c->wire != NULL) {
+		if (wire_service(c->wire, revents) < 0)
+			c->lost = true;
+		return;
+	}
 	if (revents != 0 && rpc_service(c->rpc, revents) < 0)
 		c->lost = true;
 	if (c->state == CONN_READY && !c->lost && !was_ready)
@@ -362,8 +396,9 @@ conn_turn(struct load *l)
 			wait_ms = RETRY_NS / 1000000;
 			continue;
 		}
-		p[i].fd = rpc_get_fd(c->rpc);
-		p[i].events = (short)rpc_which_events(c->rpc);
+		p[i].fd = c->wire ? wire_fd(c->wire) : rpc_get_fd(c->rpc);
+		p[i].events = c->wire ? wire_events(c->wire)
+				      : (short)rpc_which_events(c->rpc);
 	}
 	if (poll(p, n, wait_ms) < 0 && errno != EINTR) {
 		load_fail(l, "poll: %s", strerror(errno));

@@ -17,7 +17,7 @@
 #include <string.h>
 
 static const char usage_text[] =
-	"usage: nvnfsd-load [OPTION...] write|read\n"
+	"usage: nvnfsd-load [OPTION...] write|read|null\n"
 	"  --server ADDR        (127.0.0.1)\n"
 	"  --port N             NFS port (default: ask rpcbind)\n"
 	"  --mount-port N       MOUNT port (default: as --port)\n"
@@ -31,13 +31,24 @@ static const char usage_text[] =
 	"  --stable HOW         unstable, data or file; unstable ends with\n"
 	"                       COMMIT (unstable)\n"
 	"  --random             records in random order\n"
-	"  --operations N       only the first N records of the order\n"
+	"  --operations N       only the first N records of the order; of "
+	"null,\n"
+	"                       how many calls (1M)\n"
+	"  --seconds N          for so long, from the first again where need "
+	"be\n"
 	"  --generation N       content: as written by this generation (1)\n"
 	"  --seed N             of the random order (1)\n"
 	"  --truncate           empty the file first\n"
 	"  --no-verify          do not compare what is read\n"
 	"  --reconnect          come back after a lost connection, send again\n"
 	"  --uid N --gid N      credentials (this process's own)\n"
+	"  --raw                calls by this program's own code, not "
+	"libnfs's:\n"
+	"                       less CPU, many calls a send (wants --port)\n"
+	"  --no-mount           use a handle of zeros (wants --raw)\n"
+	"  --syncfs DIR         sync DIR's file system too before it counts "
+	"as\n"
+	"                       stable (the server's own, on this machine)\n"
 	"The result is one JSON object on standard output; the status is 0 "
 	"when\n"
 	"every request succeeded and every byte was right.\n";
@@ -63,6 +74,10 @@ enum {
 	OPT_RECONNECT,
 	OPT_UID,
 	OPT_GID,
+	OPT_RAW,
+	OPT_NO_MOUNT,
+	OPT_SYNCFS,
+	OPT_SECONDS,
 	OPT_HELP
 };
 
@@ -87,6 +102,10 @@ static const struct option long_options[] = {
 	{ "reconnect", no_argument, NULL, OPT_RECONNECT },
 	{ "uid", required_argument, NULL, OPT_UID },
 	{ "gid", required_argument, NULL, OPT_GID },
+	{ "raw", no_argument, NULL, OPT_RAW },
+	{ "no-mount", no_argument, NULL, OPT_NO_MOUNT },
+	{ "syncfs", required_argument, NULL, OPT_SYNCFS },
+	{ "seconds", required_argument, NULL, OPT_SECONDS },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 }
 };
@@ -165,6 +184,8 @@ option_size(struct load_options *o, int c, const char *arg)
 		return number(arg, 1, UINT32_MAX, &o->operations_max);
 	case OPT_GENERATION:
 		return number(arg, 0, UINT64_MAX, &o->generation);
+	case OPT_SECONDS:
+		return number(arg, 1, SECONDS_MAX, &o->seconds);
 	case OPT_SEED:
 		return number(arg, 0, UINT32_MAX, &o->seed);
 	default:
@@ -200,6 +221,13 @@ option_set(struct load_options *o, int c, char *arg)
 		return true;
 	case OPT_RECONNECT:
 		return o->reconnect = true;
+	case OPT_RAW:
+		return o->raw = true;
+	case OPT_NO_MOUNT:
+		return o->no_mount = true;
+	case OPT_SYNCFS:
+		o->syncfs = arg;
+		return true;
 	case OPT_UID:
 		o->set_ids = true;
 		return id(arg, INT_MAX, &o->uid);
@@ -218,6 +246,8 @@ operation(struct load_options *o, const char *word)
 		o->op = LOAD_WRITE;
 	else if (strcmp(word, "read") == 0)
 		o->op = LOAD_READ;
+	else if (strcmp(word, "null") == 0)
+		o->op = LOAD_NULL;
 	else
 		return false;
 	return true;
@@ -226,19 +256,28 @@ operation(struct load_options *o, const char *word)
 static bool
 options_check(struct load_options *o)
 {
-	uint64_t records = o->file_bytes / o->record_bytes;
-
+	if (o->op == LOAD_NULL) {
+		o->record_bytes = 1; /* an empty record a call */
+		o->file_bytes =
+			o->operations_max ? o->operations_max : 1u << 20;
+	}
 	if (o->mount_port == 0)
 		o->mount_port = o->port;
 	if (o->connections > o->writers)
 		o->connections = o->writers;
+	if (o->raw ? o->port == 0 : o->no_mount || o->op == LOAD_NULL) {
+		(void)fprintf(stderr,
+			      "nvnfsd-load: --raw wants --port; --no-mount and "
+			      "null want --raw\n");
+		return false;
+	}
 	/* libnfs takes no larger reply (the header comes on top). */
-	if (o->op == LOAD_READ && o->record_bytes > 1u << 20) {
+	if (!o->raw && o->op == LOAD_READ && o->record_bytes > 1u << 20) {
 		(void)fprintf(stderr,
 			      "nvnfsd-load: libnfs reads at most 1 MiB\n");
 		return false;
 	}
-	return records < UINT32_MAX;
+	return o->file_bytes / o->record_bytes < UINT32_MAX;
 }
 
 int

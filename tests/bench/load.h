@@ -20,7 +20,7 @@
 
 #include "tests/bench/pattern.h"
 
-enum load_op { LOAD_WRITE, LOAD_READ };
+enum load_op { LOAD_WRITE, LOAD_READ, LOAD_NULL };
 
 struct load_options {
 	const char *server, *export, *file;
@@ -32,6 +32,10 @@ struct load_options {
 	unsigned writers, in_flight, connections;
 	stable_how stable;
 	bool random, truncate, verify, reconnect;
+	bool raw;           /* calls made by wire.c instead of libnfs */
+	bool no_mount;      /* a handle of zeros: for relay and sink */
+	const char *syncfs; /* a directory: synced before it counts as stable */
+	uint64_t seconds;   /* 0: until the records are done */
 	bool set_ids;
 	int uid, gid;
 	uint64_t generation, seed;
@@ -42,12 +46,14 @@ struct load_options {
 
 struct load;
 struct slot;
+struct wire;
 
 enum conn_state { CONN_DOWN, CONN_CONNECTING, CONN_READY };
 
 struct conn {
 	struct load *load;
-	struct rpc_context *rpc;
+	struct rpc_context *rpc; /* one of the two */
+	struct wire *wire;
 	enum conn_state state;
 	bool lost; /* to be taken down by the loop, not by a callback */
 	uint64_t retry_ns;
@@ -87,14 +93,19 @@ struct slot {
 	uint32_t len, done; /* done: by replies that were short */
 	uint64_t start_ns;
 	bool busy;   /* has a record */
-	bool queued; /* is with libnfs */
+	bool queued; /* is with libnfs or wire.c */
+	char *payload;
 };
+
+/* Latencies: 128 classes of equal width in each power of two. */
+#define LATENCY_BITS    7u
+#define LATENCY_CLASSES ((64u - LATENCY_BITS + 1) << LATENCY_BITS)
+#define SECONDS_MAX     7200u
 
 struct load {
 	struct load_options opt;
 	nfs_fh3 fh;
 	uint64_t key;
-	char *scratch;
 	struct conn *conns;
 	struct slot *slots;
 	unsigned slot_count;
@@ -104,12 +115,16 @@ struct load {
 	uint32_t order_count;
 	uint32_t *cursor; /* one a writer */
 	unsigned in_service;
-	bool stop; /* after an error: no new requests */
+	bool stop;     /* after an error: no new requests */
+	bool over;     /* its time has come */
+	bool settling; /* the first pass is done: COMMIT, and what is lost */
 	bool committing, committed;
 	uint64_t commit_verf;
 
-	uint64_t *latency_ns;
-	uint64_t latencies, latency_max;
+	uint64_t latency[LATENCY_CLASSES];
+	uint64_t latency_min_ns, latency_max_ns, latency_sum_ns;
+	uint64_t second_bytes[SECONDS_MAX]; /* answered in each second */
+	unsigned seconds;
 	uint64_t start_ns, last_reply_ns, stable_ns;
 	uint64_t bytes, operations, errors, mismatches, first_mismatch;
 	uint64_t verifier_changes, resent, short_replies, reconnects, commits;
@@ -126,8 +141,13 @@ bool run(struct load *l);
  * waits for its return. */
 void run_ready(struct load *l, struct conn *c);
 
-/* report.c: the result as JSON
- * --------------------------------------------------- */
+/* report.c: the result as JSON ----------------------------------------------
+ */
+
+void latency_add(struct load *l, uint64_t ns);
+/* The smallest latency that at least this share does not exceed, to within
+ * 0.8 %; 0 when there is none. */
+uint64_t latency_quantile(const struct load *l, double share);
 
 int report(struct load *l, bool good, FILE *out);
 

@@ -3,14 +3,58 @@
 #include "tests/bench/load.h"
 
 #include <json-c/json.h>
-#include <stdlib.h>
 
-static int
-compare(const void *a, const void *b)
+/* Values below 2^LATENCY_BITS have a class each; above, the highest bit says
+ * the power and the next LATENCY_BITS the class in it. */
+static unsigned
+latency_class(uint64_t ns)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	unsigned power;
 
-	return x < y ? -1 : x > y;
+	if (ns < 1u << LATENCY_BITS)
+		return (unsigned)ns;
+	power = 63 - LATENCY_BITS - (unsigned)__builtin_clzll(ns);
+	return (power << LATENCY_BITS) + (unsigned)(ns >> power);
+}
+
+/* The highest value of a class. */
+static uint64_t
+latency_of_class(unsigned class)
+{
+	unsigned power = class >> LATENCY_BITS;
+	uint64_t low = class & ((1u << LATENCY_BITS) - 1);
+
+	if (power == 0)
+		return class;
+	power--;
+	return ((low + (1u << LATENCY_BITS) + 1) << power) - 1;
+}
+
+void
+latency_add(struct load *l, uint64_t ns)
+{
+	l->latency[latency_class(ns)]++;
+	l->latency_sum_ns += ns;
+	if (l->operations == 0 || ns < l->latency_min_ns)
+		l->latency_min_ns = ns;
+	if (ns > l->latency_max_ns)
+		l->latency_max_ns = ns;
+}
+
+uint64_t
+latency_quantile(const struct load *l, double share)
+{
+	uint64_t seen = 0, want = (uint64_t)((double)l->operations * share);
+	uint64_t v;
+
+	for (unsigned i = 0; i < LATENCY_CLASSES; i++) {
+		seen += l->latency[i];
+		if (l->latency[i] == 0 || seen < want)
+			continue;
+		v = latency_of_class(i);
+		return v < l->latency_max_ns ? v : l->latency_max_ns;
+	}
+	return 0;
 }
 
 static void
@@ -28,34 +72,26 @@ add_double(struct json_object *o, const char *key, double v)
 	json_object_object_add(o, key, json_object_new_double_s(v, text));
 }
 
-/* In microseconds; the smallest that at least this share does not exceed. */
-static void
-add_quantile(struct json_object *o, const char *key, const struct load *l,
-	     double share)
-{
-	uint64_t i = (uint64_t)((double)l->latencies * share);
-
-	if (i >= l->latencies)
-		i = l->latencies - 1;
-	add_double(o, key, l->latencies ? (double)l->latency_ns[i] / 1000 : 0);
-}
-
+/* In microseconds. */
 static struct json_object *
-latency(struct load *l)
+latency(const struct load *l)
 {
+	static const struct {
+		const char *key;
+		double share;
+	} shares[] = { { "p1", 0.01 },     { "p5", 0.05 },      { "p10", 0.1 },
+		       { "p25", 0.25 },    { "p50", 0.5 },      { "p75", 0.75 },
+		       { "p90", 0.9 },     { "p95", 0.95 },     { "p99", 0.99 },
+		       { "p99_9", 0.999 }, { "p99_99", 0.9999 } };
 	struct json_object *o = json_object_new_object();
-	double sum = 0;
+	double n = l->operations ? (double)l->operations : 1;
 
-	qsort(l->latency_ns, l->latencies, sizeof(*l->latency_ns), compare);
-	for (uint64_t i = 0; i < l->latencies; i++)
-		sum += (double)l->latency_ns[i];
-	add_double(o, "mean",
-		   l->latencies ? sum / 1000 / (double)l->latencies : 0);
-	add_quantile(o, "min", l, 0);
-	add_quantile(o, "p50", l, 0.5);
-	add_quantile(o, "p99", l, 0.99);
-	add_quantile(o, "p99_9", l, 0.999);
-	add_quantile(o, "max", l, 1);
+	add_double(o, "mean", (double)l->latency_sum_ns / n / 1000);
+	add_double(o, "min", (double)l->latency_min_ns / 1000);
+	for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+		add_double(o, shares[i].key,
+			   (double)latency_quantile(l, shares[i].share) / 1000);
+	add_double(o, "max", (double)l->latency_max_ns / 1000);
 	return o;
 }
 
@@ -70,6 +106,23 @@ add_rates(struct json_object *o, const struct load *l)
 	add_double(o, "seconds_to_stable", stable);
 	add_double(o, "mib_s", seconds > 0 ? mib / seconds : 0);
 	add_double(o, "mib_s_to_stable", stable > 0 ? mib / stable : 0);
+	add_double(o, "calls_s",
+		   seconds > 0 ? (double)l->operations / seconds : 0);
+}
+
+static struct json_object *
+by_second(const struct load *l)
+{
+	struct json_object *o = json_object_new_array();
+
+	for (unsigned i = 0; i < l->seconds; i++) {
+		char text[32];
+		double mib = (double)l->second_bytes[i] / (1 << 20);
+
+		(void)snprintf(text, sizeof(text), "%.6g", mib);
+		json_object_array_add(o, json_object_new_double_s(mib, text));
+	}
+	return o;
 }
 
 int
@@ -77,12 +130,10 @@ report(struct load *l, bool good, FILE *out)
 {
 	struct json_object *o = json_object_new_object();
 	static const char *const stable[] = { "unstable", "data", "file" };
+	static const char *const op[] = { "write", "read", "null" };
 	int rc;
 
-	json_object_object_add(o, "op",
-			       json_object_new_string(l->opt.op == LOAD_WRITE
-							      ? "write"
-							      : "read"));
+	json_object_object_add(o, "op", json_object_new_string(op[l->opt.op]));
 	json_object_object_add(o, "good", json_object_new_boolean(good));
 	add_uint(o, "record_bytes", l->opt.record_bytes);
 	add_uint(o, "writers", l->opt.writers);
@@ -96,6 +147,7 @@ report(struct load *l, bool good, FILE *out)
 	add_uint(o, "operations", l->operations);
 	add_rates(o, l);
 	json_object_object_add(o, "latency_us", latency(l));
+	json_object_object_add(o, "mib_by_second", by_second(l));
 	add_uint(o, "errors", l->errors);
 	add_uint(o, "mismatches", l->mismatches);
 	if (l->mismatches)

@@ -9,10 +9,14 @@
  * reply sends the rest; a lost connection sends the whole request again.
  */
 #include "tests/bench/load.h"
+#include "tests/bench/wire.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COMMIT_ROUNDS_MAX 1000u
 
@@ -56,16 +60,17 @@ run_init(struct load *l)
 				     o->record_bytes);
 	l->slot_count = o->writers * o->in_flight;
 	l->key = pattern_key(o->file, o->generation);
-	l->latency_max = l->record_count;
-	l->scratch = malloc(o->record_bytes);
 	l->records = calloc(l->record_count, sizeof(*l->records));
 	l->order = calloc(l->record_count, sizeof(*l->order));
 	l->cursor = calloc(o->writers, sizeof(*l->cursor));
 	l->slots = calloc(l->slot_count, sizeof(*l->slots));
-	l->latency_ns = calloc(l->latency_max, sizeof(*l->latency_ns));
-	if (!l->scratch || !l->records || !l->order || !l->cursor ||
-	    !l->slots || !l->latency_ns)
+	if (!l->records || !l->order || !l->cursor || !l->slots)
 		return -1;
+	for (unsigned i = 0; o->op == LOAD_WRITE && i < l->slot_count; i++) {
+		l->slots[i].payload = malloc(o->record_bytes);
+		if (l->slots[i].payload == NULL)
+			return -1;
+	}
 	order_fill(l);
 	return 0;
 }
@@ -73,12 +78,12 @@ run_init(struct load *l)
 void
 run_fini(struct load *l)
 {
-	free(l->scratch);
+	for (unsigned i = 0; l->slots != NULL && i < l->slot_count; i++)
+		free(l->slots[i].payload);
 	free(l->records);
 	free(l->order);
 	free(l->cursor);
 	free(l->slots);
-	free(l->latency_ns);
 	free(l->fh.data.data_val);
 }
 
@@ -100,7 +105,11 @@ slot_next(struct slot *s)
 		(uint64_t)l->cursor[s->writer] * l->opt.writers + s->writer;
 
 	s->busy = false;
-	if (l->stop || i >= l->order_count)
+	if (i >= l->order_count && l->opt.seconds > 0 && !l->settling) {
+		l->cursor[s->writer] = 0;
+		i = s->writer;
+	}
+	if (l->stop || l->over || i >= l->order_count)
 		return;
 	l->cursor[s->writer]++;
 	s->record = l->order[i];
@@ -119,10 +128,17 @@ slot_done(struct slot *s)
 	struct load *l = s->load;
 	uint64_t now = now_ns();
 
-	if (l->latencies < l->latency_max)
-		l->latency_ns[l->latencies++] = now - s->start_ns;
+	uint64_t second = (now - l->start_ns) / 1000000000u;
+
+	latency_add(l, now - s->start_ns);
 	l->last_reply_ns = now;
 	l->operations++;
+	if (second < SECONDS_MAX) {
+		l->second_bytes[second] += s->len;
+		l->seconds = (unsigned)second + 1;
+	}
+	if (l->opt.seconds > 0 && second >= l->opt.seconds)
+		l->over = true;
 	slot_next(s);
 }
 
@@ -254,6 +270,19 @@ read_done(struct rpc_context *rpc, int status, void *data, void *private_data)
 	}
 }
 
+static void
+null_done(struct rpc_context *rpc, int status, void *data, void *private_data)
+{
+	if (slot_answered(private_data, status, data))
+		slot_done(private_data);
+}
+
+static unsigned
+slot_number(const struct slot *s)
+{
+	return (unsigned)(s - s->load->slots);
+}
+
 static int
 send_write(struct slot *s)
 {
@@ -263,10 +292,13 @@ send_write(struct slot *s)
 			    .count = s->len - s->done,
 			    .stable = l->opt.stable };
 
-	/* libnfs copies the payload before it returns. */
-	pattern_fill(l->key, args.offset, l->scratch, args.count);
+	pattern_fill(l->key, args.offset, s->payload, args.count);
 	args.data.data_len = args.count;
-	args.data.data_val = l->scratch;
+	args.data.data_val = s->payload;
+	if (l->opt.raw) {
+		wire_write(s->conn->wire, slot_number(s), &args, write_done, s);
+		return 0;
+	}
 	return rpc_nfs3_write_async(s->conn->rpc, write_done, &args, s);
 }
 
@@ -277,18 +309,26 @@ send_read(struct slot *s)
 			   .offset = s->offset + s->done,
 			   .count = s->len - s->done };
 
+	if (s->load->opt.raw) {
+		wire_read(s->conn->wire, slot_number(s), &args, read_done, s);
+		return 0;
+	}
 	return rpc_nfs3_read_async(s->conn->rpc, read_done, &args, s);
 }
 
 static void
 slot_send(struct slot *s)
 {
-	int rc;
+	int rc = 0;
 
 	/* run_ready sends it later. */
 	if (s->conn->state != CONN_READY || s->conn->lost)
 		return;
-	rc = s->load->opt.op == LOAD_WRITE ? send_write(s) : send_read(s);
+	if (s->load->opt.op == LOAD_NULL)
+		wire_null(s->conn->wire, slot_number(s), null_done, s);
+	else
+		rc = s->load->opt.op == LOAD_WRITE ? send_write(s)
+						   : send_read(s);
 	if (rc < 0) {
 		slot_fail(s, "queue", rpc_get_error(s->conn->rpc));
 		return;
@@ -308,9 +348,12 @@ run_ready(struct load *l, struct conn *c)
 	}
 }
 
+/* With a slot in service there is no need to look at them all. */
 static bool
 busy(const struct load *l)
 {
+	if (l->in_service > 0)
+		return true;
 	for (unsigned i = 0; i < l->slot_count; i++)
 		if (l->slots[i].busy && (l->slots[i].queued || !l->stop))
 			return true;
@@ -368,8 +411,11 @@ commit(struct load *l)
 		struct conn *c = &l->conns[0];
 
 		if (!l->committing && c->state == CONN_READY && !c->lost) {
-			if (rpc_nfs3_commit_async(c->rpc, commit_done, &args,
-						  l) < 0)
+			if (l->opt.raw)
+				wire_commit(c->wire, l->slot_count, &args,
+					    commit_done, l);
+			else if (rpc_nfs3_commit_async(c->rpc, commit_done,
+						       &args, l) < 0)
 				return false;
 			l->committing = true;
 		}
@@ -410,6 +456,22 @@ any_unstable(const struct load *l)
 	return false;
 }
 
+/* What the server has answered for may still hang on the file system's own log;
+ * a server that answered early pays here. */
+static bool
+sync_file_system(struct load *l)
+{
+	int fd = open(l->opt.syncfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool good = fd >= 0 && syncfs(fd) == 0;
+
+	if (!good)
+		load_fail(l, "syncfs %s: %s", l->opt.syncfs, strerror(errno));
+	if (fd >= 0)
+		(void)close(fd);
+	l->stable_ns = now_ns();
+	return good;
+}
+
 bool
 run(struct load *l)
 {
@@ -420,6 +482,8 @@ run(struct load *l)
 			return false;
 	l->start_ns = l->last_reply_ns = now_ns();
 	good = pass(l);
+	l->over = false;
+	l->settling = true;
 	l->stable_ns = l->last_reply_ns;
 	for (unsigned i = 0; good && any_unstable(l); i++) {
 		if (i == COMMIT_ROUNDS_MAX) {
@@ -434,5 +498,7 @@ run(struct load *l)
 		if (l->order_count > 0)
 			good = pass(l);
 	}
+	if (good && l->opt.syncfs != NULL)
+		good = sync_file_system(l);
 	return good && l->errors == 0 && l->mismatches == 0;
 }
