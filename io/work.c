@@ -44,7 +44,10 @@ work_run(struct work *w)
 	if (!wants_done)
 		return;
 	w->msg.run = work_done;
-	reactor_post(w->reactor, &w->msg);
+	if (w->quiet)
+		reactor_post_quiet(w->reactor, &w->msg);
+	else
+		reactor_post(w->reactor, &w->msg);
 }
 
 /* NULL: the crew ends and nothing is left. */

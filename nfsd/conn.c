@@ -6,7 +6,7 @@
  * stays on that reactor. First bytes come by a one-shot receive into a small
  * buffer (the stage); the record marking takes spans out of it for the incoming
  * call; a WRITE's payload is then received straight into the call's buffer.
- * Replies go out in the order in which they became ready, one send in flight.
+ * Replies are conn_send.c's.
  *
  * Only this file ends a connection: shut down, cancel, wait for the last
  * completion, close. It knows nothing of what a record means (call_recv.c,
@@ -21,21 +21,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static const uint8_t zeros[4];
-
 static void conn_check(struct conn *c);
-static void conn_flush(struct conn *c);
 
 static struct conn *
 conn_of_recv(struct op *op)
 {
 	return container_of(op, struct conn, recv_op);
-}
-
-static struct conn *
-conn_of_send(struct op *op)
-{
-	return container_of(op, struct conn, send_op);
 }
 
 /* Receiving --------------------------------------------------------------- */
@@ -185,115 +176,36 @@ conn_pending(const struct conn *c)
 	       (c->incoming != NULL && c->incoming->want_bytes > 0);
 }
 
+/* Does it wait for a call to end, so that even a quiet one's end is wanted? */
+static void
+conn_hunger(struct conn *c, bool hungry)
+{
+	if (hungry != c->hungry)
+		reactor_hunger(c->shard->reactor, hungry ? 1 : -1);
+	c->hungry = hungry;
+}
+
 void
 conn_run(struct conn *c)
 {
+	bool stalled = false;
+
 	assert(c->magic == CONN_MAGIC);
 	if (c->running)
 		return;
 	c->running = true;
-	while (c->state == CONN_OPEN && !c->receiving) {
+	while (c->state == CONN_OPEN && !c->receiving && !stalled) {
 		if (conn_pending(c)) {
-			if (!conn_step(c))
-				break;
+			stalled = !conn_step(c);
 			continue;
 		}
 		conn_unstage(c);
 		conn_receive(c);
 	}
 	c->running = false;
+	conn_hunger(c, stalled);
+	conn_flush(c);
 	conn_check(c);
-}
-
-/* Sending -------------------------------------------------------------------
- */
-
-static uint32_t
-call_total(const struct call *call)
-{
-	return call->reply_bytes + call->tail_bytes + call->pad_bytes;
-}
-
-static void
-iov_add(struct conn *c, const void *base, size_t bytes, uint32_t *skip)
-{
-	struct iovec *v = &c->iov[c->msg.msg_iovlen];
-	uint32_t cut = *skip < bytes ? *skip : (uint32_t)bytes;
-
-	*skip -= cut;
-	if (bytes == cut)
-		return;
-	v->iov_base = (uint8_t *)base + cut;
-	v->iov_len = bytes - cut;
-	c->msg.msg_iovlen++;
-}
-
-static void
-send_done(struct op *op, int res)
-{
-	struct conn *c = conn_of_send(op);
-	struct call *call;
-	uint32_t left = res > 0 ? (uint32_t)res : 0, n;
-
-	assert(c->magic == CONN_MAGIC && c->sending);
-	c->sending = false;
-	if (res > 0)
-		c->send_ns = reactor_now_ns(c->shard->reactor);
-	c->running = true; /* what is freed below must not run us again */
-	while (left > 0 && (call = STAILQ_FIRST(&c->ready)) != NULL) {
-		n = call_total(call) - call->sent_bytes;
-		if (left < n) {
-			call->sent_bytes += left;
-			break;
-		}
-		left -= n;
-		STAILQ_REMOVE_HEAD(&c->ready, ready_link);
-		call_free(call);
-	}
-	c->running = false;
-	if (res <= 0 && res != -EINTR && res != -EAGAIN &&
-	    c->state != CONN_ENDING) {
-		conn_end(c);
-		return;
-	}
-	conn_flush(c);
-	conn_run(c);
-}
-
-static void
-conn_flush(struct conn *c)
-{
-	struct call *call;
-	uint32_t skip;
-
-	if (c->sending || c->state == CONN_ENDING || STAILQ_EMPTY(&c->ready))
-		return;
-	memset(&c->msg, 0, sizeof(c->msg));
-	c->msg.msg_iov = c->iov;
-	STAILQ_FOREACH (call, &c->ready, ready_link) {
-		if (c->msg.msg_iovlen + 3 > CONN_IOV)
-			break;
-		skip = call->sent_bytes;
-		iov_add(c, call->reply, call->reply_bytes, &skip);
-		iov_add(c, call->tail, call->tail_bytes, &skip);
-		iov_add(c, zeros, call->pad_bytes, &skip);
-	}
-	c->sending = true;
-	c->send_op.done = send_done;
-	op_sendmsg(c->shard->reactor, &c->send_op, c->fd, &c->msg);
-}
-
-void
-conn_send(struct conn *c, struct call *call)
-{
-	if (c->state == CONN_ENDING) {
-		call_free(call);
-		return;
-	}
-	if (STAILQ_EMPTY(&c->ready))
-		c->send_ns = reactor_now_ns(c->shard->reactor);
-	STAILQ_INSERT_TAIL(&c->ready, call, ready_link);
-	conn_flush(c);
 }
 
 /* The end -------------------------------------------------------------------
@@ -358,6 +270,7 @@ conn_free(struct conn *c)
 
 	assert(STAILQ_EMPTY(&c->ready) && LIST_EMPTY(&c->attached));
 	assert(c->incoming == NULL && c->stage == NULL && c->held_bytes == 0);
+	conn_hunger(c, false);
 	close(c->fd);
 	if (c->linked)
 		TAILQ_REMOVE(&s->conns, c, link);
@@ -386,6 +299,7 @@ conn_check(struct conn *c)
 		}
 	}
 	c->running = false;
+	conn_hunger(c, true);
 	if (c->calls > 0 || c->receiving || c->sending)
 		return;
 	if (c->state == CONN_DRAINING)

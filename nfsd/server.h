@@ -30,7 +30,8 @@
 #define SHARD_CALLS_PRESENT    256u /* of them, in memory from the start */
 #define CALLS_PER_CONN_DEFAULT 256u
 #define CONNS_DEFAULT          4096u
-#define CONN_IOV               48u
+#define CALL_IOV               3u /* parts of a reply */
+#define CONN_IOV               (64u * CALL_IOV)
 /* No progress for so long is the end of a connection; sooner where others wait
  * for what it holds. */
 #define CONN_IDLE_NS           (30ull * 1000000000)
@@ -112,6 +113,22 @@ struct shard {
 	bool waking, stopping, drained;
 };
 
+/* Who may send on a connection now. */
+enum conn_sender {
+	SENDER_NONE,
+	SENDER_REACTOR,
+	SENDER_WORKER,
+	SENDER_WANTED /* a worker, and the reactor waits for it */
+};
+
+/* How much of a reply a worker has sent. */
+enum conn_sent {
+	CONN_SENT_NOTHING,
+	CONN_SENT_SOME,
+	CONN_SENT_ALL,
+	CONN_SENT_FLUSH /* all, and others became ready meanwhile */
+};
+
 enum conn_state {
 	CONN_OPEN,
 	CONN_DRAINING, /* reads no more; replies still go out */
@@ -130,8 +147,9 @@ struct conn {
 	struct sockaddr_storage peer;
 	int fd;
 	struct op recv_op, send_op;
+	_Atomic unsigned char sender;
 	bool receiving, receiving_body, sending, running, is_starved, linked,
-		cancelled, reserved;
+		cancelled, reserved, hungry;
 	struct record record;
 	uint8_t *stage; /* a small buffer with bytes not yet parsed */
 	uint32_t stage_at, stage_end;
@@ -196,6 +214,10 @@ struct call { /* NOLINT(clang-analyzer-optin.performance.Padding): to read */
 	/* duplicate requests */
 	struct drc_entry *drc;
 	bool attached, abandoned;
+	/* its reply was made on a worker */
+	bool alone; /* the only one of its connection in service */
+	bool kept;  /* it is this call that is answered */
+	enum conn_sent sent;
 	struct message msg;
 	LIST_ENTRY(call) attached_link;
 	/* the reply */
@@ -215,8 +237,6 @@ struct call { /* NOLINT(clang-analyzer-optin.performance.Padding): to read */
 void conn_start(struct shard *s, struct listener *l, int fd);
 /* Go on parsing and receiving as far as limits allow. */
 void conn_run(struct conn *c);
-/* Queue a finished reply and send what is ready. */
-void conn_send(struct conn *c, struct call *call);
 /* Stop reading; end when the last reply is out. */
 void conn_drain(struct conn *c);
 /* End now; calls in service finish into nothing. */
@@ -225,6 +245,20 @@ void conn_end(struct conn *c);
 void conn_unref(struct conn *c);
 /* Each second. */
 void conn_tick(struct conn *c);
+
+/* conn_send.c -------------------------------------------------------------- */
+
+/* Queue a finished reply and send what is ready. */
+void conn_send(struct conn *c, struct call *call);
+/* Send what is ready, where nothing is on its way. */
+void conn_flush(struct conn *c);
+
+/* On the worker that has call, whose reply is encoded: send it, without
+ * blocking. The result goes to conn_sent, at once unless it is CONN_SENT_ALL.
+ */
+enum conn_sent conn_send_here(struct conn *c, struct call *call);
+/* On the reactor: see to the rest, and free call when it is sent. */
+void conn_sent(struct conn *c, struct call *call, enum conn_sent how);
 
 /* call_recv.c ----------------------------------------------------------------
  */
