@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 void
@@ -81,12 +82,13 @@ ops_open(struct reactor *r)
 	if (!t->slot)
 		return -ENOMEM;
 	t->free = OP_SLOT_NONE;
-	/* Present before memory can be short: see engine_thread_flushes. */
 	p = mmap(NULL, (size_t)SMALL_BUFFERS * IO_SMALL_BYTES,
-		 PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return -errno;
+	/* Present before memory can be short, see engine_thread_flushes.
+	 * MAP_POPULATE does nothing after mlockall(MCL_ONFAULT). */
+	memset(p, 0, (size_t)SMALL_BUFFERS * IO_SMALL_BYTES);
 	r->small.base = p;
 	r->small.free = SMALL_BUFFERS;
 	return 0;
