@@ -1,44 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of the block device under a file system, out of sysfs: the limits that
- * the kernel has already combined for the whole stack (the disk that holds the
- * partition, or the dm or md device), and the name of the leaf below it. No
- * object: one function, on any thread, at start. It knows no file system, and
- * sysfs stands wherever the caller says, so that tests bring their own tree.
+ * One block device as sysfs has it: what it is called, what kind it is, and the
+ * limits of its queue. No object: functions on open directories, on any thread,
+ * at start. sysfs stands wherever the caller says, so that tests bring their
+ * own tree.
  *
  * Documentation/ABI/stable/sysfs-block of the kernel names the attributes.
  */
-#include "io/file.h"
+#include "io/device.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
-#define DEPTH_MAX    8 /* partition on dm on md on partition ... */
-#define ATTR_BYTES   64
-#define BOUNDARY_MIN (64u << 10) /* cutting finer costs more than it gains */
-#define TRANSFER_MIN (256u << 10)
+#define NUMBER_BYTES 64
+#define SECTOR_BYTES 512u
 
-static int
-open_dir(int at, const char *path)
+const char *
+device_kind_name(enum device_kind k)
+{
+	static const char *const names[] = {
+		[DEVICE_DISK] = "disk", [DEVICE_PARTITION] = "partition",
+		[DEVICE_DM] = "dm",     [DEVICE_MD] = "md",
+		[DEVICE_LOOP] = "loop",
+	};
+
+	return (unsigned)k < sizeof(names) / sizeof(*names) ? names[k] : "";
+}
+
+int
+device_open_dir(int at, const char *path)
 {
 	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
 
-static bool
-exists(int dir, const char *path)
+int
+device_open(const char *sys, dev_t dev)
 {
-	return faccessat(dir, path, F_OK, 0) == 0;
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/dev/block/%u:%u", sys,
+		       major(dev), minor(dev));
+	return device_open_dir(AT_FDCWD, path);
 }
 
-/* The attribute's first line, or "" . */
-static void
-attr_text(int dir, const char *path, char text[ATTR_BYTES])
+void
+device_text(int dir, const char *path, char *text, size_t bytes)
 {
 	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
@@ -46,18 +61,18 @@ attr_text(int dir, const char *path, char text[ATTR_BYTES])
 	text[0] = '\0';
 	if (fd < 0)
 		return;
-	n = read(fd, text, ATTR_BYTES - 1);
+	n = read(fd, text, bytes - 1);
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 }
 
-static uint64_t
-attr_number(int dir, const char *path)
+uint64_t
+device_number(int dir, const char *path)
 {
-	char text[ATTR_BYTES];
+	char text[NUMBER_BYTES];
 
-	attr_text(dir, path, text);
+	device_text(dir, path, text, sizeof(text));
 	return strtoull(text, NULL, 10);
 }
 
@@ -67,73 +82,74 @@ fit(uint64_t n)
 	return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* dir is a partition: its disk, in its place. */
-static int
-whole_disk(int *dir)
+/* A number of units as bytes; 0 where it says that there is no limit. */
+static uint32_t
+bytes_of(int dir, const char *path, uint64_t unit)
 {
-	int disk;
+	uint64_t n = device_number(dir, path);
 
-	if (!exists(*dir, "partition"))
-		return 0;
-	disk = open_dir(*dir, "..");
-	if (disk < 0)
-		return disk;
-	close(*dir);
-	*dir = disk;
-	return 0;
+	return n > UINT32_MAX / unit ? 0 : (uint32_t)(n * unit);
 }
 
-/* The first of slaves/ by name, so that the answer does not change. */
-static bool
-first_slave(int dir, char name[NAME_MAX + 1])
+/* mq/ has a directory for each queue of the hardware. */
+static uint32_t
+count_queues(int dir)
 {
-	int fd = open_dir(dir, "slaves");
+	int fd = device_open_dir(dir, "mq");
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
+	uint32_t n = 0;
 
-	name[0] = '\0';
 	if (d == NULL) {
 		if (fd >= 0)
 			close(fd);
-		return false;
+		return 0;
 	}
 	while ((e = readdir(d)) != NULL)
-		if (e->d_name[0] != '.' &&
-		    (name[0] == '\0' || strcmp(e->d_name, name) < 0))
-			memcpy(name, e->d_name, strlen(e->d_name) + 1);
+		n += e->d_name[0] >= '0' && e->d_name[0] <= '9';
 	closedir(d);
-	return name[0] != '\0';
+	return n;
 }
 
-/* From dir down to the leaf; takes dir over. */
-static int
-descend(int dir)
+void
+device_limits_read(struct device_limits *ret, int dir)
 {
-	char path[sizeof("slaves/") + NAME_MAX];
-	char name[NAME_MAX + 1];
+	char cache[NUMBER_BYTES];
+	uint64_t mask = device_number(dir, "queue/virt_boundary_mask");
 
-	for (int depth = 0; depth < DEPTH_MAX; depth++) {
-		int below;
-
-		if (!first_slave(dir, name))
-			break;
-		(void)snprintf(path, sizeof(path), "slaves/%s", name);
-		below = open_dir(dir, path);
-		if (below < 0)
-			break;
-		if (whole_disk(&below) != 0) {
-			close(below);
-			break;
-		}
-		close(dir);
-		dir = below;
-	}
-	return dir;
+	device_text(dir, "queue/write_cache", cache, sizeof(cache));
+	*ret = (struct device_limits){
+		.logical_bytes = bytes_of(dir, "queue/logical_block_size", 1),
+		.physical_bytes = bytes_of(dir, "queue/physical_block_size", 1),
+		.minimum_bytes = bytes_of(dir, "queue/minimum_io_size", 1),
+		.optimal_bytes = bytes_of(dir, "queue/optimal_io_size", 1),
+		.boundary_bytes =
+			bytes_of(dir, "queue/chunk_sectors", SECTOR_BYTES),
+		.transfer_bytes_max =
+			bytes_of(dir, "queue/max_hw_sectors_kb", 1024),
+		.request_bytes_max =
+			bytes_of(dir, "queue/max_sectors_kb", 1024),
+		.virt_boundary_bytes =
+			mask == 0 || mask >= UINT32_MAX ? 0 : fit(mask + 1),
+		.dma_align_bytes =
+			fit(device_number(dir, "queue/dma_alignment") + 1),
+		.atomic_bytes_min =
+			bytes_of(dir, "queue/atomic_write_unit_min_bytes", 1),
+		.atomic_bytes_max =
+			bytes_of(dir, "queue/atomic_write_unit_max_bytes", 1),
+		.atomic_boundary_bytes =
+			bytes_of(dir, "queue/atomic_write_boundary_bytes", 1),
+		.queues = count_queues(dir),
+		.queue_requests = fit(device_number(dir, "queue/nr_requests")),
+		.write_cache = strcmp(cache, "write back") == 0,
+		.fua = device_number(dir, "queue/fua") != 0,
+		.rotational = device_number(dir, "queue/rotational") != 0,
+	};
 }
 
 /* A device's directory is named as the device. */
 static void
-device_name(int dir, char name[64])
+read_name(int dir, char name[DEVICE_NAME_MAX])
 {
 	char link[64], path[PATH_MAX];
 	const char *base;
@@ -143,53 +159,59 @@ device_name(int dir, char name[64])
 	n = readlink(link, path, sizeof(path) - 1);
 	path[n > 0 ? n : 0] = '\0';
 	base = strrchr(path, '/');
-	(void)snprintf(name, 64, "%.63s", base == NULL ? "" : base + 1);
+	(void)snprintf(name, DEVICE_NAME_MAX, "%.63s",
+		       base == NULL ? "" : base + 1);
 }
 
-static void
-read_queue(struct device_facts *d, int dir)
+static dev_t
+read_dev(int dir)
 {
-	char text[ATTR_BYTES];
-	uint64_t chunk = attr_number(dir, "queue/chunk_sectors") * 512;
-	uint64_t optimal = attr_number(dir, "queue/optimal_io_size");
-	uint64_t most = attr_number(dir, "queue/max_hw_sectors_kb") * 1024;
+	char text[NUMBER_BYTES];
+	char *end;
+	unsigned long major_number;
 
-	d->logical_bytes = fit(attr_number(dir, "queue/logical_block_size"));
-	d->physical_bytes = fit(attr_number(dir, "queue/physical_block_size"));
-	d->transfer_bytes_max = fit(most);
-	/* The kernel cuts smaller transfers itself, and cheaper than we. */
-	if (d->transfer_bytes_max < TRANSFER_MIN)
-		d->transfer_bytes_max = TRANSFER_MIN;
-	if (chunk >= BOUNDARY_MIN)
-		d->boundary_bytes = fit(chunk);
-	else if (optimal >= BOUNDARY_MIN)
-		d->boundary_bytes = fit(optimal);
-	attr_text(dir, "queue/write_cache", text);
-	d->write_cache = strcmp(text, "write back") == 0;
-	d->fua = attr_number(dir, "queue/fua") != 0;
+	device_text(dir, "dev", text, sizeof(text));
+	major_number = strtoul(text, &end, 10);
+	if (*end != ':')
+		return 0;
+	return makedev((unsigned)major_number,
+		       (unsigned)strtoul(end + 1, NULL, 10));
 }
 
-int
-device_read(struct device_facts *ret, const char *sys, dev_t dev)
+static bool
+has(int dir, const char *path)
 {
-	struct device_facts d = { 0 };
-	char path[PATH_MAX];
-	int dir, r;
+	return faccessat(dir, path, F_OK, 0) == 0;
+}
 
-	(void)snprintf(path, sizeof(path), "%s/dev/block/%u:%u", sys,
-		       major(dev), minor(dev));
-	dir = open_dir(AT_FDCWD, path);
-	if (dir < 0)
-		return dir;
-	r = whole_disk(&dir);
-	if (r != 0) {
-		close(dir);
-		return r;
+void
+device_node_read(struct device_node *ret, int dir)
+{
+	static const struct {
+		enum device_kind kind;
+		const char *sign, *detail;
+	} kinds[] = {
+		{ DEVICE_PARTITION, "partition", "" },
+		{ DEVICE_DM, "dm", "dm/name" },
+		{ DEVICE_MD, "md", "md/level" },
+		{ DEVICE_LOOP, "loop/backing_file", "loop/backing_file" },
+	};
+
+	*ret = (struct device_node){ .kind = DEVICE_DISK,
+				     .aligned = true,
+				     .dev = read_dev(dir) };
+	read_name(dir, ret->name);
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (!has(dir, kinds[i].sign))
+			continue;
+		ret->kind = kinds[i].kind;
+		device_text(dir, kinds[i].detail, ret->detail,
+			    sizeof(ret->detail));
+		break;
 	}
-	read_queue(&d, dir);
-	dir = descend(dir);
-	device_name(dir, d.name);
-	close(dir);
-	*ret = d;
-	return 0;
+	if (ret->kind == DEVICE_PARTITION)
+		ret->start = device_number(dir, "start") * SECTOR_BYTES;
+	else
+		device_limits_read(&ret->limits, dir);
+	ret->aligned = device_number(dir, "alignment_offset") == 0;
 }

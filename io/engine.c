@@ -9,6 +9,7 @@
  * the workers, whose last results are messages to reactors; then the reactors.
  */
 #include "io/compat.h"
+#include "io/device.h"
 #include "io/file.h"
 #include "io/reactor.h"
 
@@ -29,6 +30,7 @@ struct engine {
 	struct engine_config config;
 	struct engine_facts facts;
 	struct crew *crew[WORK_POOLS];
+	struct device_set *devices;
 	struct file_cache *files;
 	struct reactor *reactor[REACTORS_MAX];
 };
@@ -49,6 +51,12 @@ struct file_cache *
 engine_files(struct engine *e)
 {
 	return e->files;
+}
+
+struct device_set *
+engine_devices(struct engine *e)
+{
+	return e->devices;
 }
 
 unsigned
@@ -226,7 +234,9 @@ engine_start(struct engine *e)
 {
 	int err;
 
-	err = crew_new(&e->crew[WORK_META], e, 'm', e->config.workers);
+	err = device_set_new(&e->devices, e);
+	if (!err)
+		err = crew_new(&e->crew[WORK_META], e, 'm', e->config.workers);
 	if (!err)
 		err = crew_new(&e->crew[WORK_DATA], e, 'd',
 			       e->config.io_workers);
@@ -274,5 +284,6 @@ engine_free(struct engine *e)
 	for (unsigned i = 0; i < WORK_POOLS; i++)
 		crew_free(e->crew[i]);
 	reactors_end(e);
+	device_set_free(e->devices);
 	free(e);
 }

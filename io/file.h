@@ -24,6 +24,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+struct device_slots;
 struct file_cache;
 
 static inline uint64_t
@@ -56,21 +57,6 @@ count_add(_Atomic uint64_t *c, uint64_t n)
 {
 	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
 }
-
-/* device.c: what sysfs says of the device under a file system -------------- */
-
-struct device_facts {
-	char name[64]; /* the leaf's: "nvme0n1", without its partition */
-	uint32_t logical_bytes, physical_bytes;
-	uint32_t transfer_bytes_max; /* largest single transfer */
-	uint32_t boundary_bytes;     /* chunk_sectors, else optimal_io_size */
-	bool write_cache;            /* volatile: a flush means something */
-	bool fua;
-};
-
-/* sys: where sysfs is mounted. 0, or -errno: -ENOENT when dev is no block
- * device (btrfs and others have anonymous ones). */
-int device_read(struct device_facts *ret, const char *sys, dev_t dev);
 
 /* range.c: pieces in flight ------------------------------------------------ */
 
@@ -153,16 +139,17 @@ uint64_t edge_pages_in(const struct edge_table *t, uint64_t start,
 /* volume.c ----------------------------------------------------------------- */
 
 struct file_facts {
-	uint32_t cut;        /* 0: no direct I/O */
-	uint32_t read_align; /* 0: no direct reads */
+	uint32_t cut;                    /* 0: no direct I/O */
+	uint32_t read_align;             /* 0: no direct reads */
+	uint32_t atomic_min, atomic_max; /* 0: no atomic writes */
 	bool dontcache;
 };
 
 /* What one regular file can do: statx, and a read beyond any end. direct is
  * whether it may be opened with O_DIRECT at all. */
 void volume_file_facts(const struct volume *v, int fd, struct file_facts *ret);
-struct engine *volume_engine(const struct volume *v);
-dev_t volume_dev(const struct volume *v);
+/* Of the device that direct I/O goes to; NULL: none is known. */
+struct device_slots *volume_slots(const struct volume *v);
 /* Open files of v: counted by file.c, under its mutex. */
 unsigned *volume_files(struct volume *v);
 /* A sync or flush failed: a new verifier, once for each failure (ids are

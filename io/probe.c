@@ -8,6 +8,7 @@
  * nothing: volume.c chooses modes by what is found here.
  */
 #include "io/compat.h"
+#include "io/reactor.h"
 #include "io/volume.h"
 
 #include <dirent.h>
@@ -47,42 +48,54 @@ takes_nowait_write(int fd)
 	return false;
 }
 
-struct dio_facts {
-	uint32_t mem, offset, read; /* 0: no direct I/O */
-};
-
+/* XFS and ext4 do direct I/O wherever the device has whole blocks, which
+ * kernels before Linux 6.1 do not tell. */
 static void
-dio_read(struct dio_facts *ret, int fd)
+dio_assume(struct dio_facts *ret, const struct volume *v)
 {
-	struct statx st = { 0 };
-	uint64_t page = page_bytes();
+	const struct device_node *top = device_chain_top(&v->chain);
+	uint64_t type = v->facts.fs_type;
 
 	*ret = (struct dio_facts){ 0 };
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN | STATX_DIO_READ_ALIGN,
-		  &st) != 0 ||
-	    (st.stx_mask & STATX_DIOALIGN) == 0)
+	if (top == NULL || (type != XFS_MAGIC && type != EXT4_SUPER_MAGIC))
 		return;
-	ret->mem = statx_u32(&st, STATX_AT_DIO_MEM_ALIGN);
-	ret->offset = statx_u32(&st, STATX_AT_DIO_OFFSET_ALIGN);
-	ret->read = ret->offset;
-	if ((st.stx_mask & STATX_DIO_READ_ALIGN) != 0)
-		ret->read = statx_u32(&st, STATX_AT_DIO_READ_OFFSET_ALIGN);
-	/* Buffers are page-aligned, and cuts want powers of two. */
-	if (!power_of_two(ret->offset) || !power_of_two(ret->read) ||
-	    !power_of_two(ret->mem) || ret->mem > page)
-		*ret = (struct dio_facts){ 0 };
+	ret->mem = ret->offset = ret->read = top->limits.logical_bytes;
 }
 
-static uint32_t
-cut_bytes(const struct volume *v, uint32_t offset_align)
+/* Buffers are page-aligned, and cuts want powers of two. */
+static bool
+dio_suits(const struct dio_facts *d)
 {
-	uint32_t cut = (uint32_t)page_bytes();
+	return power_of_two(d->offset) && power_of_two(d->read) &&
+	       power_of_two(d->mem) && d->mem <= page_bytes();
+}
 
-	if (offset_align == 0)
-		return 0;
-	if (v->facts.block_bytes > cut)
-		cut = v->facts.block_bytes;
-	return offset_align > cut ? offset_align : cut;
+static void
+dio_read(struct dio_facts *ret, const struct volume *v, int fd)
+{
+	struct statx st = { 0 };
+
+	*ret = (struct dio_facts){ 0 };
+	if (statx(fd, "", AT_EMPTY_PATH,
+		  STATX_DIOALIGN | STATX_DIO_READ_ALIGN | STATX_WRITE_ATOMIC,
+		  &st) != 0)
+		return;
+	if ((st.stx_mask & STATX_DIOALIGN) == 0) {
+		dio_assume(ret, v);
+	} else {
+		ret->mem = statx_u32(&st, STATX_AT_DIO_MEM_ALIGN);
+		ret->offset = statx_u32(&st, STATX_AT_DIO_OFFSET_ALIGN);
+		ret->read = ret->offset;
+	}
+	if ((st.stx_mask & STATX_DIO_READ_ALIGN) != 0)
+		ret->read = statx_u32(&st, STATX_AT_DIO_READ_OFFSET_ALIGN);
+	if (!dio_suits(ret))
+		*ret = (struct dio_facts){ 0 };
+	ret->atomic_told = (st.stx_mask & STATX_WRITE_ATOMIC) != 0;
+	if (!ret->atomic_told)
+		return;
+	ret->atomic_min = statx_u32(&st, STATX_AT_ATOMIC_UNIT_MIN);
+	ret->atomic_max = statx_u32(&st, STATX_AT_ATOMIC_UNIT_MAX);
 }
 
 void
@@ -90,10 +103,15 @@ volume_file_facts(const struct volume *v, int fd, struct file_facts *ret)
 {
 	struct dio_facts dio;
 
-	dio_read(&dio, fd);
-	ret->cut = cut_bytes(v, dio.offset);
-	ret->read_align = dio.read;
+	dio_read(&dio, v, fd);
+	ret->cut = device_plan_cut(&v->facts, dio.offset);
+	ret->read_align = ret->cut == 0 ? 0 : dio.read;
 	ret->dontcache = takes_dontcache(fd);
+	ret->atomic_min = ret->atomic_max = 0;
+	if (ret->cut == 0 || dio.atomic_max < ret->cut)
+		return;
+	ret->atomic_min = dio.atomic_min > ret->cut ? dio.atomic_min : ret->cut;
+	ret->atomic_max = dio.atomic_max;
 }
 
 /* Some regular file of the root, read-only: a tree that we may not write to
@@ -124,29 +142,12 @@ open_some_file(int root_fd)
 	return fd;
 }
 
-/* Nothing to ask: what these file systems are known to do; each file is asked
- * again when it is opened. */
 static void
-assume_facts(struct volume *v, const struct device_facts *d)
+probe_file(struct volume *v, struct dio_facts *dio, int fd, bool writable)
 {
 	struct volume_facts *f = &v->facts;
 
-	if (f->fs_type != XFS_MAGIC && f->fs_type != EXT4_SUPER_MAGIC)
-		return;
-	f->dio_mem_align = d->logical_bytes;
-	f->dio_offset_align = d->logical_bytes;
-	f->dontcache = true;
-}
-
-static void
-probe_file(struct volume *v, int fd, bool writable)
-{
-	struct volume_facts *f = &v->facts;
-	struct dio_facts dio;
-
-	dio_read(&dio, fd);
-	f->dio_mem_align = dio.mem;
-	f->dio_offset_align = dio.offset;
+	dio_read(dio, v, fd);
 	f->dontcache = takes_dontcache(fd);
 	if (writable) {
 		f->nowait_buffered = takes_nowait_write(fd);
@@ -190,56 +191,100 @@ log_covers(const struct volume *v)
 	       (v->facts.fs_type == EXT4_SUPER_MAGIC && has_journal(v));
 }
 
+/* Nothing to ask: what these file systems are known to do; each file is asked
+ * again when it is opened. */
 static void
-device_facts(struct volume_facts *f, const struct device_facts *d)
+assume_facts(struct volume *v, struct dio_facts *dio)
 {
-	uint32_t most = d->transfer_bytes_max;
-
-	f->logical_bytes = d->logical_bytes;
-	f->physical_bytes = d->physical_bytes;
-	f->write_cache = d->write_cache;
-	memcpy(f->device, d->name, sizeof(f->device));
-	if (most == 0 || most > IO_TRANSFER_BYTES_MAX)
-		most = IO_TRANSFER_BYTES_MAX;
-	if (f->cut_bytes != 0) {
-		most = (uint32_t)round_down(most, f->cut_bytes);
-		if (most == 0)
-			most = f->cut_bytes;
-		if (d->boundary_bytes % f->cut_bytes == 0)
-			f->piece_boundary = d->boundary_bytes;
-	}
-	f->piece_bytes_max = most;
+	dio_assume(dio, v);
+	v->facts.dontcache = dio->offset != 0;
 }
 
+/* Ask a file of the file system. */
 static void
-probe_all(struct volume *v)
+probe_files(struct volume *v, struct dio_facts *dio)
 {
-	/* A missing device (btrfs, tmpfs) leaves zeros. */
-	struct device_facts d = { .write_cache = true };
 	int fd = -1;
 
-	(void)device_read(&d, "/sys", v->dev);
 	if (!v->read_only)
 		fd = openat(v->root_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC,
 			    0600);
 	if (fd >= 0) {
-		probe_file(v, fd, true);
+		probe_file(v, dio, fd, true);
 		v->facts.log_covers = log_covers(v) && fchmod(fd, 0666) == 0;
 		if (v->facts.log_covers)
 			v->meta_fd = fd;
 		else
 			close(fd);
-	} else {
-		fd = open_some_file(v->root_fd);
-		if (fd >= 0) {
-			probe_file(v, fd, false);
-			close(fd);
-		} else {
-			assume_facts(v, &d);
-		}
+		return;
 	}
-	v->facts.cut_bytes = cut_bytes(v, v->facts.dio_offset_align);
-	device_facts(&v->facts, &d);
+	fd = open_some_file(v->root_fd);
+	if (fd >= 0) {
+		probe_file(v, dio, fd, false);
+		close(fd);
+	} else {
+		assume_facts(v, dio);
+	}
+}
+
+/* What the NVMe device says on which the file system lies itself: through dm or
+ * md its preferences would be told for other offsets than ours. */
+static bool
+ask_nvme(struct volume *v, struct nvme_facts *ret)
+{
+	const struct device_node *top = device_chain_top(&v->chain);
+	struct device_state s;
+
+	if (top == NULL || top->kind != DEVICE_DISK ||
+	    !device_state_of(v->engine, top->dev, &s) || s.nvme_error != 0)
+		return false;
+	*ret = s.nvme;
+	return true;
+}
+
+/* Each whole device of the chain, for its queue or its health. */
+static int
+hold_devices(struct volume *v)
+{
+	const struct device_node *narrow = device_chain_narrow(&v->chain);
+
+	for (unsigned i = 0; i < v->chain.count; i++) {
+		const struct device_node *n = &v->chain.node[i];
+
+		if (n->kind == DEVICE_PARTITION)
+			continue;
+		v->device[i] = device_get(engine_devices(v->engine),
+					  &v->chain.node[i]);
+		if (v->device[i] == NULL)
+			return -ENOMEM;
+		if (n == narrow)
+			v->slots = &v->device[i]->slots;
+	}
+	return 0;
+}
+
+static int
+probe_all(struct volume *v)
+{
+	const char *sys = engine_config(v->engine)->sysfs;
+	struct dio_facts dio = { 0 };
+	struct nvme_facts nvme;
+	struct plan_ask ask = { .page_bytes = (uint32_t)page_bytes(),
+				.block_bytes = v->facts.block_bytes,
+				.chain = &v->chain };
+	int r;
+
+	device_chain_read(&v->chain, sys == NULL ? "/sys" : sys, v->dev,
+			  v->root_fd);
+	r = hold_devices(v);
+	if (r != 0)
+		return r;
+	probe_files(v, &dio);
+	ask.dio = dio;
+	if (ask_nvme(v, &nvme))
+		ask.nvme = &nvme;
+	device_plan(&v->facts, &ask);
+	return 0;
 }
 
 static int
@@ -265,7 +310,5 @@ volume_probe(struct volume *v)
 {
 	int r = identify(v);
 
-	if (r == 0)
-		probe_all(v);
-	return r;
+	return r == 0 ? probe_all(v) : r;
 }

@@ -255,6 +255,8 @@ const struct engine_config *engine_config(const struct engine *e);
 /* Made by file_cache_new once the workers run, and ended first of all, by
  * file_cache_free, while every thread still runs. */
 struct file_cache *engine_files(struct engine *e);
+/* Outlives every volume. */
+struct device_set *engine_devices(struct engine *e);
 unsigned engine_io_workers(const struct engine *e);
 /* Tell config.on_error. Any thread. */
 void engine_error(struct engine *e, struct volume *v, const char *what,

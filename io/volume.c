@@ -63,10 +63,6 @@ volume_policy(const struct volume *v)
 static enum io_mode
 nearest_mode(const struct volume_facts *f, enum io_mode m)
 {
-	/* btrfs takes O_DIRECT and then often buffers, or sends the write to a
-	 * thread; plainly buffered is better there. */
-	if (m == IO_DIRECT && f->fs_type == BTRFS_MAGIC)
-		return IO_BUFFERED;
 	if (m == IO_DIRECT && f->dio_offset_align == 0)
 		m = IO_DONTCACHE;
 	if (m == IO_DONTCACHE && !f->dontcache)
@@ -83,8 +79,8 @@ fallback_text(const struct volume_facts *f, const struct io_policy *asked,
 		      (asked->write_mode == IO_DIRECT &&
 		       got->write_mode != IO_DIRECT);
 
-	if (direct && f->fs_type == BTRFS_MAGIC)
-		return "direct I/O does not pay on btrfs: buffered instead";
+	if (direct && f->direct_why != NULL)
+		return f->direct_why;
 	if (direct && f->dontcache)
 		return "the file system has no direct I/O: "
 		       "dontcache instead";
@@ -123,6 +119,16 @@ shared_put(struct volume_shared *s)
 		free(s);
 }
 
+/* What volume_probe has taken. */
+static void
+volume_release(struct volume *v)
+{
+	for (unsigned i = 0; i < DEVICE_NODES_MAX; i++)
+		device_put(v->device[i]);
+	if (v->meta_fd >= 0)
+		close(v->meta_fd);
+}
+
 /* NOLINTBEGIN(readability-function-size): seven facts, one caller */
 int
 volume_new(struct volume **ret, struct engine *e, int root_fd, bool read_only,
@@ -132,13 +138,14 @@ volume_new(struct volume **ret, struct engine *e, int root_fd, bool read_only,
 	struct volume_shared *s = calloc(1, sizeof(*s));
 	int r = -ENOMEM;
 
+	if (v != NULL)
+		v->meta_fd = -1;
 	if (v == NULL || s == NULL)
 		goto fail;
 	v->magic = VOLUME_MAGIC;
 	v->refs = 1;
 	v->engine = e;
 	v->root_fd = root_fd;
-	v->meta_fd = -1;
 	v->read_only = read_only;
 	v->user = user;
 	r = volume_probe(v);
@@ -152,6 +159,8 @@ volume_new(struct volume **ret, struct engine *e, int root_fd, bool read_only,
 	*ret = v;
 	return 0;
 fail:
+	if (v != NULL)
+		volume_release(v);
 	free(s);
 	free(v);
 	return r;
@@ -173,8 +182,7 @@ volume_put(struct volume *v)
 	assert(v->magic == VOLUME_MAGIC);
 	if (atomic_fetch_sub(&v->refs, 1) != 1)
 		return;
-	if (v->meta_fd >= 0)
-		close(v->meta_fd);
+	volume_release(v);
 	close(v->root_fd);
 	shared_put(v->shared);
 	meta_group_fini(&v->meta);
@@ -190,12 +198,6 @@ volume_share(struct volume *v, struct volume *with)
 	atomic_fetch_add(&with->shared->refs, 1);
 	v->shared = with->shared;
 	shared_put(was);
-}
-
-struct engine *
-volume_engine(const struct volume *v)
-{
-	return v->engine;
 }
 
 int
@@ -216,10 +218,16 @@ volume_user(const struct volume *v)
 	return v->user;
 }
 
-dev_t
-volume_dev(const struct volume *v)
+struct device_slots *
+volume_slots(const struct volume *v)
 {
-	return v->dev;
+	return v->slots;
+}
+
+const struct device_chain *
+volume_chain(const struct volume *v)
+{
+	return &v->chain;
 }
 
 unsigned *

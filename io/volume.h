@@ -5,11 +5,11 @@
 #ifndef NVNFSD_IO_VOLUME_H
 #define NVNFSD_IO_VOLUME_H
 
+#include "io/device.h"
 #include "io/file.h"
 
 #define VOLUME_MAGIC 0x766f6c75u
 #define XFS_MAGIC    0x58465342u
-#define BTRFS_MAGIC  0x9123683eu
 
 struct volume_shared {
 	_Atomic unsigned refs;
@@ -38,13 +38,17 @@ struct volume {
 	dev_t dev;
 	void *user;
 	struct volume_facts facts;
-	_Atomic uint64_t policy; /* see policy_pack */
+	struct device_chain chain;
+	struct device *device[DEVICE_NODES_MAX]; /* of the chain's nodes */
+	struct device_slots *slots;              /* of one of them, or NULL */
+	_Atomic uint64_t policy;                 /* see policy_pack */
 	struct volume_shared *shared;
 	struct meta_group meta;
 };
 
-/* probe.c: blocks. Fills dev and facts of v, and meta_fd where one log covers
- * all. root_fd and read_only are set. 0 or -errno. */
+/* probe.c: blocks. Fills dev, facts, chain, device and slots of v, and meta_fd
+ * where one log covers all. engine, root_fd and read_only are set. 0 or -errno
+ * (then some of it may be filled). */
 int volume_probe(struct volume *v);
 
 /* meta.c */

@@ -8,7 +8,7 @@ say() { printf '%s\n' "$*" >&2; }
 # The package lists stand here, once, so that the README need not name them.
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev
 	libtirpc-dev libsystemd-dev libsodium-dev libinih-dev libjson-c-dev
-	uthash-dev)
+	libnvme-dev uthash-dev)
 packages_load=(libnfs-dev jq xfsprogs util-linux util-linux-extra mount kmod
 	iproute2 procps)
 packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
