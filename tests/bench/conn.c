@@ -210,6 +210,20 @@ create(struct load *l, struct rpc_context *rpc)
 	return drive(l, rpc, &a);
 }
 
+static void
+removed(struct rpc_context *rpc, int status, void *data, void *private_data)
+{
+	struct answer *a = private_data;
+	const REMOVE3res *res = data;
+
+	if (!answered(a, status, data))
+		return;
+	if (res->status != NFS3_OK)
+		load_fail(a->load, "REMOVE %s: %s", a->load->opt.file,
+			  nfsstat3_to_str((int)res->status));
+	a->good = res->status == NFS3_OK;
+}
+
 static int
 mount_export(struct load *l)
 {
@@ -253,6 +267,27 @@ conn_open_file(struct load *l)
 	if (rpc_nfs3_lookup_async(rpc, found, &args, &a) == 0)
 		rc = drive(l, rpc, &a);
 out:
+	rpc_destroy_context(rpc);
+	return rc;
+}
+
+int
+conn_remove_file(struct load *l)
+{
+	struct answer a = { .load = l, .what = "REMOVE" };
+	REMOVE3args args = { .object.name = (char *)l->opt.file };
+	struct rpc_context *rpc;
+	int rc = -1;
+
+	if (mount_export(l) < 0)
+		return -1;
+	rpc = context_new(l);
+	if (rpc == NULL)
+		return -1;
+	args.object.dir = l->fh;
+	if (connect_now(l, rpc, false) == 0 &&
+	    rpc_nfs3_remove_async(rpc, removed, &args, &a) == 0)
+		rc = drive(l, rpc, &a);
 	rpc_destroy_context(rpc);
 	return rc;
 }
@@ -396,9 +431,13 @@ conn_turn(struct load *l)
 			wait_ms = RETRY_NS / 1000000;
 			continue;
 		}
-		p[i].fd = c->wire ? wire_fd(c->wire) : rpc_get_fd(c->rpc);
-		p[i].events = c->wire ? wire_events(c->wire)
-				      : (short)rpc_which_events(c->rpc);
+		if (c->wire != NULL) {
+			p[i].fd = wire_fd(c->wire);
+			p[i].events = wire_events(c->wire);
+			continue;
+		}
+		p[i].fd = rpc_get_fd(c->rpc);
+		p[i].events = (short)rpc_which_events(c->rpc);
 	}
 	if (poll(p, n, wait_ms) < 0 && errno != EINTR) {
 		load_fail(l, "poll: %s", strerror(errno));

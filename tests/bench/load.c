@@ -17,7 +17,7 @@
 #include <string.h>
 
 static const char usage_text[] =
-	"usage: nvnfsd-load [OPTION...] write|read|null\n"
+	"usage: nvnfsd-load [OPTION...] write|read|null|remove\n"
 	"  --server ADDR        (127.0.0.1)\n"
 	"  --port N             NFS port (default: ask rpcbind)\n"
 	"  --mount-port N       MOUNT port (default: as --port)\n"
@@ -248,6 +248,8 @@ operation(struct load_options *o, const char *word)
 		o->op = LOAD_READ;
 	else if (strcmp(word, "null") == 0)
 		o->op = LOAD_NULL;
+	else if (strcmp(word, "remove") == 0)
+		o->op = LOAD_REMOVE;
 	else
 		return false;
 	return true;
@@ -311,7 +313,9 @@ main(int argc, char **argv)
 		(void)fputs("nvnfsd-load: out of memory\n", stderr);
 		return 1;
 	}
-	if (conn_open_file(&l) == 0 && conn_start(&l) == 0)
+	if (l.opt.op == LOAD_REMOVE)
+		good = conn_remove_file(&l) == 0;
+	else if (conn_open_file(&l) == 0 && conn_start(&l) == 0)
 		good = run(&l);
 	l.stop = true;
 	conn_stop(&l);

@@ -20,7 +20,7 @@
 
 #include "tests/bench/pattern.h"
 
-enum load_op { LOAD_WRITE, LOAD_READ, LOAD_NULL };
+enum load_op { LOAD_WRITE, LOAD_READ, LOAD_NULL, LOAD_REMOVE };
 
 struct load_options {
 	const char *server, *export, *file;
@@ -62,6 +62,8 @@ struct conn {
 /* MOUNT, LOOKUP or CREATE: fills load->fh. Blocks. 0, or -1 with load->error
  * set. */
 int conn_open_file(struct load *l);
+/* MOUNT and REMOVE, likewise. */
+int conn_remove_file(struct load *l);
 /* Start connecting all; they become ready inside conn_turn. */
 int conn_start(struct load *l);
 void conn_stop(struct load *l);

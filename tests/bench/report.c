@@ -130,7 +130,7 @@ report(struct load *l, bool good, FILE *out)
 {
 	struct json_object *o = json_object_new_object();
 	static const char *const stable[] = { "unstable", "data", "file" };
-	static const char *const op[] = { "write", "read", "null" };
+	static const char *const op[] = { "write", "read", "null", "remove" };
 	int rc;
 
 	json_object_object_add(o, "op", json_object_new_string(op[l->opt.op]));

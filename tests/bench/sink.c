@@ -146,8 +146,10 @@ main(void)
 		if (s == NULL)
 			return 1;
 		s->fd = limit_accept(listener);
-		if (s->fd < 0 || pthread_create(&t, NULL, serve, s) != 0)
+		if (s->fd < 0 || pthread_create(&t, NULL, serve, s) != 0) {
+			free(s);
 			return 1;
+		}
 		(void)pthread_detach(t);
 	}
 }

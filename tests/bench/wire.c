@@ -459,14 +459,15 @@ reply_take(struct wire *w, struct cursor *c)
 	uint32_t xid = cursor_u32(c), index = xid & ((1u << w->index_bits) - 1);
 	struct wire_call *call = &w->calls[index];
 	union result res = { 0 };
-	bool good;
+	uint32_t direction, outcome;
 
 	if (index >= w->calls_max || !call->busy || call->xid != xid)
 		return wire_fail(w, "a reply to no call");
-	good = cursor_u32(c) == 1 && cursor_u32(c) == 0;
+	direction = cursor_u32(c);
+	outcome = cursor_u32(c);
 	(void)cursor_u32(c); /* the verifier's flavor */
 	(void)cursor_skip(c, (cursor_u32(c) + 3) & ~3u);
-	if (!good || cursor_u32(c) != 0)
+	if (direction != 1 || outcome != 0 || cursor_u32(c) != 0)
 		return wire_fail(w, "the server refused a call");
 	if (call->proc == PROC_WRITE)
 		take_write(c, &res.write);

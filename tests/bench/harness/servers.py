@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers that a run can start, and those that it is told of. Each is up
+from start() to stop() and serves the run's storage."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from .cgroup import Cgroup
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+class Server:
+    """name: in the tables. kind: nvnfsd, ganesha, relay, sink, remote."""
+    mounts = True      # it has a MOUNT service and files by name
+    local = True       # its storage is the run's
+    aligned_only = False
+
+    def __init__(self, name, kind):
+        self.name, self.kind = name, kind
+        self.address, self.port, self.mount_port = '127.0.0.1', 0, 0
+        self.export = None
+        self.pid = None
+        self.cgroup = None
+        self._process = None
+
+    def start(self, storage, work):
+        """Come up; self.pid, port, mount_port and export are set."""
+
+    def before_run(self, storage, name):
+        """name: the file that the next run will use."""
+
+    def stop(self):
+        p, self._process, self.pid = self._process, None, None
+        if p is not None:
+            p.send_signal(signal.SIGTERM)
+            try:
+                p.wait(60)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+        if self.cgroup is not None:
+            self.cgroup.close()
+            self.cgroup = None
+
+    def target(self):
+        """Options of nvnfsd-load."""
+        t = ['--server', self.address, '--port', str(self.port),
+             '--mount-port', str(self.mount_port), '--raw']
+        return t + (['--export', str(self.export)] if self.mounts
+                    else ['--no-mount'])
+
+    def _spawn(self, args, work, ready):
+        """Wait for a line that matches ready, in its output."""
+        out = work / f'{self.name.replace("/", "-")}.log'
+        with open(out, 'w', encoding='utf-8') as f:
+            self._process = subprocess.Popen(
+                [str(a) for a in args], stdin=subprocess.DEVNULL, stdout=f,
+                stderr=f, start_new_session=True)
+        self.pid = self._process.pid
+        if self.cgroup is None:
+            self.cgroup = Cgroup.make(f'nvnfsd-bench-{self.pid}')
+        if self.cgroup is not None:
+            self.cgroup.add(self.pid)
+        while True:
+            found = re.search(ready, out.read_text(encoding='utf-8'), re.M)
+            if found:
+                return found
+            if self._process.poll() is not None:
+                raise RuntimeError(f'{self.name} did not start: see {out}')
+            time.sleep(0.05)
+
+
+class Nvnfsd(Server):
+    """From a build directory, with modes."""
+
+    def __init__(self, build, name=None, read_mode=None, write_mode=None,
+                 options=()):
+        default = 'nvnfsd'
+        for mode, letter in ((read_mode, 'r'), (write_mode, 'w')):
+            if mode:
+                default += f'/{letter}-{mode}'
+        super().__init__(name or default, 'nvnfsd')
+        self._build, self._options = Path(build), list(options)
+        self.read_mode, self.write_mode = read_mode, write_mode
+
+    def start(self, storage, work):
+        state = work / f'state-{self.name.replace("/", "-")}'
+        state.mkdir(exist_ok=True)
+        empty = work / 'empty'
+        empty.touch()
+        self.export = storage.directory
+        args = [self._build / 'nfsd/nvnfsd', '--config', empty, '--exports',
+                empty, '--export', f'"{self.export}" '
+                '127.0.0.1(rw,no_root_squash,insecure,fsid=1)', '--listen',
+                '127.0.0.1', '--port', '0', '--state-dir', state,
+                '--no-rpcbind', *self._options]
+        for key in 'read_mode', 'write_mode':
+            if getattr(self, key):
+                args += [f'--{key.replace("_", "-")}', getattr(self, key)]
+        found = self._spawn(args, work,
+                            r'ready nfs=.*:(\d+) mount=.*:(\d+) ')
+        self.port, self.mount_port = int(found[1]), int(found[2])
+
+
+class Limit(Server):
+    """relay or sink."""
+    mounts = False
+
+    def __init__(self, build, kind):
+        super().__init__(kind, kind)
+        self._build = Path(build)
+        self._work = None
+        self.aligned_only = kind == 'relay'
+
+    def start(self, storage, work):
+        self._work = work
+        if self.kind == 'sink':
+            self._up([])
+
+    def _up(self, args):
+        found = self._spawn(
+            [self._build / f'tests/bench/nvnfsd-{self.kind}', *args],
+            self._work, r'ready nfs=.*:(\d+) mount=.*:(\d+) ')
+        self.port = self.mount_port = int(found[1])
+
+    def before_run(self, storage, name):
+        """The relay knows one file, from its start on."""
+        if self.kind == 'relay':
+            self.stop()
+            self._up([storage.directory / name])
+
+
+class Remote(Server):
+    """Any NFSv3 server: ADDR:PORT/EXPORT."""
+
+    def __init__(self, spec):
+        found = re.fullmatch(r'(\[[^]]+\]|[^:/]+):(\d+)(/.*)', spec)
+        if not found:
+            raise ValueError(f'not ADDR:PORT/EXPORT: {spec}')
+        super().__init__(spec, 'remote')
+        self.address = found[1].strip('[]')
+        self.port = self.mount_port = int(found[2])
+        self.export = found[3]
+        self.local = False
+
+
+class Ganesha(Server):
+    """NFS-Ganesha with FSAL_VFS out of a root that get-ganesha made."""
+
+    def __init__(self):
+        super().__init__('ganesha', 'ganesha')
+        self._root = None
+        self._rpcbind = None
+
+    CONFIG = '''NFS_CORE_PARAM { Protocols = 3; NFS_Port = %(nfs)d;
+  MNT_Port = %(mnt)d; Bind_addr = 127.0.0.1; Enable_NLM = false;
+  Enable_RQUOTA = false; Enable_UDP = false; mount_path_pseudo = true;
+  fsid_device = true; allow_set_io_flusher_fail = true; }
+NFSv4 { Graceless = true; RecoveryBackend = none; }
+EXPORT_DEFAULTS { Access_Type = RW; Squash = No_Root_Squash; SecType = sys;
+  Protocols = 3; Transports = TCP; PrivilegedPort = false; }
+EXPORT { Export_Id = 1; Path = /export; Pseudo = /export; MaxRead = 1048576;
+  MaxWrite = 1048576; PrefRead = 1048576; PrefWrite = 1048576;
+  FSAL { Name = VFS; } }
+LOG { Default_Log_Level = EVENT; }
+'''
+    SCRIPT = '''set -e
+mount --make-rprivate /
+mount --bind "$1" "$1"
+for d in export run etc/ganesha var/log; do
+	mkdir -p "$1/$d"
+done
+mount --bind "$2" "$1/export"
+mount -t tmpfs run "$1/run"
+mkdir -p "$1/run/ganesha" "$1/run/rpcbind" "$1/run/dbus"
+mount -t proc proc "$1/proc"
+mount --rbind /dev "$1/dev"
+mount --rbind /sys "$1/sys"
+mount --bind "$3" "$1/mnt"
+unshare -n chroot "$1" /usr/sbin/rpcbind -f >"$3/rpcbind.log" 2>&1 &
+echo $! >"$3/rpcbind.pid"
+while ! [ -S "$1/run/rpcbind.sock" ]; do sleep 0.05; done
+exec chroot "$1" /usr/bin/ganesha.nfsd -F -f /mnt/ganesha.conf \\
+	-L /mnt/ganesha.log -p /run/ganesha/pid
+'''
+
+    def start(self, storage, work):
+        got = subprocess.run([str(HERE / 'get-ganesha')], check=False,
+                             stdout=subprocess.PIPE, text=True)
+        if got.returncode != 0:
+            raise RuntimeError('no Ganesha here')
+        root = got.stdout.strip()
+        home = Path(tempfile.mkdtemp(prefix='ganesha-', dir=work))
+        ports = free_ports(2)
+        (home / 'ganesha.conf').write_text(
+            self.CONFIG % {'nfs': ports[0], 'mnt': ports[1]})
+        self._spawn(['unshare', '-m', 'sh', '-c', self.SCRIPT, 'sh', root,
+                     storage.directory, home], work, '')
+        pid = home / 'rpcbind.pid'
+        while not listens(ports[0]):
+            if self._process.poll() is not None:
+                raise RuntimeError(f'ganesha did not start: see {home}')
+            time.sleep(0.1)
+        self._rpcbind = int(pid.read_text())
+        self.port, self.mount_port = ports
+        self.export = '/export'
+
+    def stop(self):
+        super().stop()
+        if self._rpcbind:
+            try:
+                os.kill(self._rpcbind, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+            self._rpcbind = None
+
+
+def free_ports(n):
+    sockets = [socket.socket() for _ in range(n)]
+    for s in sockets:
+        s.bind(('127.0.0.1', 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def listens(port):
+    with socket.socket() as s:
+        return s.connect_ex(('127.0.0.1', port)) == 0

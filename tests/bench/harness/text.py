@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report as plain text."""
+from . import bars
+from .figures import LABELS
+from .stats import figure_text, spread
+
+COLUMNS = ('mib_s_stable', 'mib_s', 'calls_s', 'p50_us', 'p99_us', 'p99_9_us',
+           'server_s_gib', 'whole_s_gib', 'server_us_call', 'reads_call',
+           'writes_call', 'flushes_call', 'resident_call', 'dirty_peak_mib',
+           'cache_growth_mib', 'others_cores')
+
+
+def table(rows):
+    """Rows of strings; the first is the head. Left column to the left."""
+    width = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    lines = []
+    for r in rows:
+        cells = [r[0].ljust(width[0])]
+        cells += [c.rjust(w) for c, w in zip(r[1:], width[1:])]
+        lines.append('  '.join(cells).rstrip())
+    return lines
+
+
+def base_of(servers):
+    """Whom the others of a point are compared with."""
+    for name in 'ganesha', 'nvnfsd':
+        if name in servers:
+            return name
+    return servers[0]
+
+
+def main_figure(results, point, server):
+    for f in 'mib_s_stable', 'mib_s', 'calls_s':
+        if results.median(point, server, f) is not None:
+            return f
+    return None
+
+
+def point_rows(results, point):
+    servers = results.servers(point)
+    columns = [c for c in COLUMNS if any(
+        results.median(point, s, c) is not None for s in servers)]
+    base = base_of(servers)
+    head = ['  ' + point] + [LABELS[c][0] for c in columns]
+    rows = [head + [f'rate/{base}', 'spread']]
+    for s in servers:
+        f = main_figure(results, point, s)
+        r = results.ratio(point, f, s, base) if f else None
+        rows.append(['    ' + s] + [
+            figure_text(results.median(point, s, c)) for c in columns
+        ] + [figure_text(r), figure_text(
+            spread(results.series(point, s, f).values()) if f else None)])
+    return rows
+
+
+def render(results):
+    out = ['Medians of interleaved runs; rate/X: the median of the ratios of '
+           'pairs run one after', 'the other; spread: (highest - lowest) / '
+           'median of the rate. Device reads and writes', 'in 4 KiB units.',
+           '']
+    for key in ('storage', 'size', 'rounds', 'kernel', 'cpus', 'date'):
+        if key in results.system:
+            out.append(f'{key}: {results.system[key]}')
+    for point in results.points():
+        out += [''] + table(point_rows(results, point))
+    failed = [r for r in results.records if not r['good']]
+    if failed:
+        out += ['', 'FAILED:'] + [f'  {r["point"]} {r["server"]}: '
+                                  f'{r.get("error")}' for r in failed]
+    rows = bars.judge(results)
+    if rows:
+        head = ('bar', 'check', 'value', 'limit', 'verdict')
+        shown, last = [head], None
+        for r in rows:
+            shown.append(('' if r[0] == last else r[0],) + tuple(r[1:]))
+            last = r[0]
+        width = [max(len(r[i]) for r in shown) for i in range(5)]
+        out += ['', 'bars']
+        out += ['  ' + '  '.join(c.ljust(w) for c, w in zip(r, width)).rstrip()
+                for r in shown]
+    return '\n'.join(out) + '\n'
