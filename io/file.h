@@ -317,6 +317,8 @@ void sync_join(struct file *f, struct sync_waiter *s);
 /* The same from a thread that may block: does that sync itself when no other
  * thread syncs the inode. s may be done, and gone, on return. */
 void sync_join_here(struct file *f, struct sync_waiter *s);
+/* Is nothing in flight, and nobody syncs? */
+bool sync_idle(struct file *f);
 /* Is l the only one in flight, and nobody syncs? */
 bool sync_alone(struct file *f, const struct range_lock *l);
 /* Many pages wait to be dropped: then s waits until a flush ended (true), else

@@ -429,6 +429,7 @@ enum split_reason {
 	SPLIT_NO_DIRECT, /* the file has no direct I/O */
 	SPLIT_MODE,      /* the export's mode says so */
 	SPLIT_CACHED,    /* somebody else has it in the page cache */
+	SPLIT_LONE,      /* stable, small, and nobody else writes there */
 	SPLIT_REASONS
 };
 const char *split_reason_name(enum split_reason r);
@@ -583,6 +584,7 @@ struct sync_waiter {
 	void (*done)(struct sync_waiter *s);
 	struct file *file;
 	bool thorough; /* only when the pages are gone as well */
+	bool anywhere; /* done() on whatever thread has synced */
 	int error;
 };
 
@@ -617,6 +619,7 @@ struct io_write {
 	uint32_t bytes;        /* > 0 */
 	enum io_stable stable; /* as asked, stable_floor is applied inside */
 	void (*done)(struct io_write *w);
+	bool anywhere; /* done() may run on any thread, to save a change */
 
 	int error;                /* 0 or -errno; 0 means written > 0 */
 	uint32_t written;         /* contiguous from offset */

@@ -17,6 +17,7 @@ split_reason_name(enum split_reason r)
 		[SPLIT_YES] = "split",   [SPLIT_ALIGNED] = "aligned",
 		[SPLIT_SMALL] = "small", [SPLIT_NO_DIRECT] = "no-direct",
 		[SPLIT_MODE] = "mode",   [SPLIT_CACHED] = "cached",
+		[SPLIT_LONE] = "lone",
 	};
 
 	assert(r < SPLIT_REASONS);

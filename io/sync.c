@@ -154,6 +154,18 @@ sync_join_here(struct file *f, struct sync_waiter *s)
 }
 
 bool
+sync_idle(struct file *f)
+{
+	struct inode *i = f->inode;
+	bool idle;
+
+	pthread_mutex_lock(&i->mutex);
+	idle = i->ranges.head == NULL && !i->job.busy;
+	pthread_mutex_unlock(&i->mutex);
+	return idle;
+}
+
+bool
 sync_alone(struct file *f, const struct range_lock *l)
 {
 	struct inode *i = f->inode;
@@ -383,7 +395,10 @@ wake(struct sync_waiter *s, int error)
 	for (s = oldest; s != NULL; s = next) {
 		next = s->next; /* once posted, it is not ours */
 		s->error = error;
-		reactor_post(s->reactor, &s->msg);
+		if (s->anywhere)
+			s->done(s);
+		else
+			reactor_post(s->reactor, &s->msg);
 	}
 }
 

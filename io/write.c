@@ -40,6 +40,15 @@ write_end(const struct io_write *w)
 	return w->offset + w->bytes;
 }
 
+static bool
+extends(const struct io_write *w)
+{
+	struct stat st;
+
+	return fstat(w->file->fd, &st) != 0 ||
+	       write_end(w) > (uint64_t)st.st_size;
+}
+
 /* end ---------------------------------------------------------------------- */
 
 static void
@@ -295,6 +304,7 @@ solo_run(struct work *work)
 	if (s->tail.bytes > 0 && w->fail_at > s->tail.offset)
 		solo_piece(w, s->tail.offset, s->tail.bytes, false);
 	write_settle(w);
+	w->waiter.anywhere = w->anywhere;
 	if (w->written > 0)
 		sync_join_here(w->file, &w->waiter);
 	else
@@ -331,12 +341,10 @@ static void
 write_begin(struct io_write *w)
 {
 	const struct segment *head = &w->split.head;
-	struct stat st;
 
 	w->error_seq = sync_error_seq(w->file);
 	w->verifier = volume_verifier(w->file->volume);
-	w->extending = fstat(w->file->fd, &st) != 0 ||
-		       write_end(w) > (uint64_t)st.st_size;
+	w->extending = extends(w);
 	w->middle_next = w->split.middle.offset;
 	w->fail_at = write_end(w);
 	if (goes_solo(w)) {
@@ -374,6 +382,23 @@ goes_cached(const struct io_write *w)
 	       inode_cached(w->file, m->offset, m->bytes);
 }
 
+/*
+ * A small stable WRITE that will go solo: as a whole it costs one write to the
+ * page cache and one I/O of the sync's, cut up three I/Os in a row (47008 bytes
+ * rewriting a cold file over NFS: 225 us instead of 260; 49152 extending: 190
+ * instead of 230). Its pages are dropped like edges, once the reply is out. An
+ * aligned one that does not extend is as quick direct.
+ */
+static bool
+goes_lone(const struct io_write *w)
+{
+	enum split_reason r = w->split.reason;
+
+	return w->keep_track && wanted(w) != IO_UNSTABLE &&
+	       w->bytes <= SOLO_BYTES_MAX && sync_idle(w->file) &&
+	       (r == SPLIT_YES || (r == SPLIT_ALIGNED && extends(w)));
+}
+
 static void
 choose(struct io_write *w)
 {
@@ -388,6 +413,8 @@ choose(struct io_write *w)
 			w->policy.edges == IO_EDGES_DROP;
 	if (goes_cached(w))
 		split_whole(&w->split, w->offset, w->bytes, SPLIT_CACHED);
+	else if (goes_lone(w))
+		split_whole(&w->split, w->offset, w->bytes, SPLIT_LONE);
 	if (f->dontcache && (w->policy.write_mode == IO_DONTCACHE ||
 			     (w->policy.write_mode == IO_DIRECT &&
 			      w->policy.edges == IO_EDGES_DONTCACHE)))

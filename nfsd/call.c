@@ -164,6 +164,29 @@ call_reply(struct call *c)
 }
 
 static void
+call_sent_run(struct message *m)
+{
+	call_sent(container_of(m, struct call, msg));
+}
+
+void
+call_reply_anywhere(struct call *c)
+{
+	struct reactor *r = c->shard->reactor;
+
+	if (reactor_is_current(r)) {
+		call_reply(c);
+		return;
+	}
+	call_encode(c);
+	c->msg.run = call_sent_run;
+	if (call_send_here(c))
+		reactor_post_quiet(r, &c->msg);
+	else
+		reactor_post(r, &c->msg);
+}
+
+static void
 call_reject(struct call *c, enum rpc_verdict v)
 {
 	uint32_t n;

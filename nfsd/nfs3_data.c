@@ -63,7 +63,7 @@ data_before(struct call *c)
 
 /* The reply: attributes as they are now, and pre_op where it is true. */
 static void
-data_reply(struct call *c, int error)
+data_finish(struct call *c, int error)
 {
 	struct post_op_attr *after = data_after(c);
 	struct statx st;
@@ -78,6 +78,12 @@ data_reply(struct call *c, int error)
 		after->follows = true;
 	}
 	c->status = nfs3_status(error);
+}
+
+static void
+data_reply(struct call *c, int error)
+{
+	data_finish(c, error);
 	call_reply(c);
 }
 
@@ -98,7 +104,8 @@ write_done(struct io_write *w)
 	res->count = w->written;
 	res->committed = (enum stable_how)w->committed;
 	put_verifier(res->verf, w->verifier);
-	data_reply(c, w->error);
+	data_finish(c, w->error);
+	call_reply_anywhere(c);
 }
 
 /*
@@ -146,6 +153,7 @@ write_start(struct call *c)
 	w->bytes = a->count;
 	w->stable = (enum io_stable)a->stable;
 	w->done = write_done;
+	w->anywhere = c->alone = c->conn->calls == 1;
 	io_write_start(w);
 }
 

@@ -287,6 +287,17 @@ void call_hold(struct call *c, size_t bytes);
 void call_begin(struct call *c);
 /* Encode c->status and c->rq.res, then reply. Reactor only. */
 void call_reply(struct call *c);
+/* The same on any thread; c is not to be touched afterwards. */
+void call_reply_anywhere(struct call *c);
+
+/* call_note.c
+ * ---------------------------------------------------------------------- */
+
+/* The time, on whichever thread c is. */
+uint64_t call_clock_ns(const struct call *c);
+void call_stamp(struct call *c, enum call_stamp what);
+/* Its reply is out: count it. Reactor only, before call_free. */
+void call_note(struct call *c);
 
 /* nfs3_data.c
  * ---------------------------------------------------------------------- */
