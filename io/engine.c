@@ -25,6 +25,7 @@
 #define WORKERS_DEFAULT      16u
 #define WORKERS_MAX          1024u
 #define IO_WORKERS_DEFAULT   8u
+#define NAME_WORKERS         8u
 
 struct engine {
 	struct engine_config config;
@@ -240,6 +241,8 @@ engine_start(struct engine *e)
 	if (!err)
 		err = crew_new(&e->crew[WORK_DATA], e, 'd',
 			       e->config.io_workers);
+	if (!err)
+		err = crew_new(&e->crew[WORK_NAMES], e, 'n', NAME_WORKERS);
 	if (!err)
 		err = file_cache_new(&e->files, e, e->config.files_max);
 	if (!err)

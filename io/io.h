@@ -198,6 +198,7 @@ struct reactor *engine_reactor(struct engine *e, unsigned i);
 enum work_pool {
 	WORK_META, /* procedures, opens */
 	WORK_DATA, /* syncs, flushes, drops, writes that the ring would punt */
+	WORK_NAMES, /* what may wait for a name server */
 	WORK_POOLS
 };
 

@@ -273,14 +273,30 @@ call_work(struct work *w)
 
 	memset(&c->rq.res, 0, sizeof(c->rq.res));
 	c->status = c->row->run(&c->rq);
+	if (c->rq.wants_names)
+		return;
 	call_encode(c);
 	w->quiet = call_send_here(c);
+}
+
+/* It has done nothing yet but to ask for a name that is not known: where it may
+ * wait for it, again. */
+static void
+call_work_again(struct call *c)
+{
+	c->rq.wants_names = false;
+	work_submit(c->shard->server->engine, WORK_NAMES, &c->work);
 }
 
 static void
 call_work_done(struct work *w)
 {
-	call_sent(call_of_work(w));
+	struct call *c = call_of_work(w);
+
+	if (c->rq.wants_names)
+		call_work_again(c);
+	else
+		call_sent(c);
 }
 
 static void
@@ -290,6 +306,7 @@ call_submit(struct call *c)
 	c->work.done = call_work_done;
 	c->work.reactor = c->shard->reactor;
 	c->work.quiet = false;
+	c->rq.quick = true;
 	c->alone = c->conn->calls == 1;
 	work_submit(c->shard->server->engine, WORK_META, &c->work);
 }

@@ -99,7 +99,10 @@ mount_path(struct request *rq, const char *path)
 	/* Not exported is not told from not allowed or not there. */
 	if (!e)
 		return -EACCES;
-	error = export_access(rq->exports, e, rq->client, true, &a);
+	error = export_access(rq->exports, e, rq->client, request_may_block(rq),
+			      &a);
+	if (error == -EAGAIN)
+		rq->wants_names = true;
 	if (error < 0)
 		return error;
 	error = mount_handle(rq, &a, rest);
@@ -113,7 +116,7 @@ log_refusal(const char *host, const char *path, int error)
 {
 	static struct log_limit limit;
 
-	if (error != -EPERM)
+	if (error != -EPERM && error != -EAGAIN)
 		log_limited(&limit, LOG_NOTICE_, "%s may not mount %s: %s",
 			    host, path,
 			    error == -EXDEV ? "it leads out of the export"

@@ -312,6 +312,18 @@ prepare_done(struct work *w)
 		data_go(c);
 }
 
+/* A worker shall go on, of the pool that may wait for a name server where
+ * names are wanted. */
+static void
+data_prepare(struct call *c, enum work_pool pool)
+{
+	object_fini(&c->object);
+	c->work.run = prepare_run;
+	c->work.done = prepare_done;
+	c->work.reactor = c->shard->reactor;
+	work_submit(c->shard->server->engine, pool, &c->work);
+}
+
 void
 data_begin(struct call *c)
 {
@@ -331,15 +343,12 @@ data_begin(struct call *c)
 			data_go(c);
 			return;
 		}
-	} else if (rc != -EAGAIN) {
+		data_prepare(c, WORK_META);
+	} else if (rc == -EAGAIN) {
+		data_prepare(c, WORK_NAMES);
+	} else {
 		data_reply(c, rc);
-		return;
 	}
-	object_fini(&c->object);
-	c->work.run = prepare_run;
-	c->work.done = prepare_done;
-	c->work.reactor = c->shard->reactor;
-	work_submit(c->shard->server->engine, WORK_META, &c->work);
 }
 
 void

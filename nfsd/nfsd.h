@@ -223,6 +223,8 @@ struct request {
 	struct export_table *exports; /* the call's own reference */
 	const struct sockaddr *client;
 	const struct rpc_cred *cred;
+	bool quick;       /* the first look-up of names may not block */
+	bool wants_names; /* so it was not made: run again, where it may */
 	union nfs3_args args;
 	union nfs3_res res; /* zeroed before run */
 	/* READDIR, READLINK: room for the variable part, owned by the slot */
@@ -245,6 +247,18 @@ struct object {
  * NFS3ERR_BADHANDLE, -ESTALE. object_fini is harmless after a failure. */
 int object_resolve(struct object *o, struct request *rq,
 		   const struct nfs_fh3 *wire, bool may_block);
+/* May names be looked up now? False once after rq->quick was set: the first
+ * thing that a procedure does, so that nothing has happened when it is told
+ * -EAGAIN; then rq->wants_names is set. */
+static inline bool
+request_may_block(struct request *rq)
+{
+	bool quick = rq->quick;
+
+	rq->quick = false;
+	return !quick;
+}
+
 /* object_resolve, then O_PATH by handle, as the server, then statx. Workers
  * only. */
 int object_open(struct object *o, struct request *rq,

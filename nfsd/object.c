@@ -48,8 +48,10 @@ object_resolve(struct object *o, struct request *rq, const struct nfs_fh3 *wire,
 int
 object_open(struct object *o, struct request *rq, const struct nfs_fh3 *wire)
 {
-	int r = object_resolve(o, rq, wire, true);
+	int r = object_resolve(o, rq, wire, request_may_block(rq));
 
+	if (r == -EAGAIN)
+		rq->wants_names = true;
 	if (r < 0)
 		return r;
 	r = fh_open(&o->fh, volume_root_fd(o->access.volume), O_PATH);

@@ -68,7 +68,7 @@ static void
 run_then_done(void **state)
 {
 	struct engine *e = engine_make(IO_BACKEND_THREADS, 2, 0);
-	struct job j[2][2];
+	struct job j[WORK_POOLS][2];
 
 	for (unsigned pool = 0; pool < WORK_POOLS; pool++) {
 		for (unsigned r = 0; r < 2; r++)
