@@ -97,15 +97,6 @@ uint32_t device_request_bytes(const struct device_limits *l);
 /* device_slots.c: how much direct I/O a device gets at once ------------------
  */
 
-struct slot_waiter {
-	struct slot_waiter *next;
-	struct reactor *reactor;
-	struct message msg;
-	void (*ready)(struct slot_waiter *w); /* on reactor: w has its slots */
-	uint32_t slots;
-	uint64_t since_ns;
-};
-
 /* First come, first served. */
 struct device_slots {
 	pthread_mutex_t mutex;

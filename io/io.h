@@ -589,12 +589,23 @@ struct sync_waiter {
 	int error;
 };
 
+/* Waits for its turn at a device, on its reactor. */
+struct slot_waiter {
+	struct slot_waiter *next;
+	struct reactor *reactor;
+	struct message msg;
+	void (*ready)(struct slot_waiter *w); /* w has its slots */
+	uint32_t slots;                       /* 0: it wants and has none */
+	uint64_t since_ns;
+};
+
 #define IO_PIECES_MAX 6 /* in flight: head, tail, and chunks of the middle */
 
 /* One segment, or one chunk of the middle, until all its bytes are written. */
 struct io_piece {
 	struct op op;
 	struct work work; /* where the ring would punt it */
+	struct slot_waiter slot;
 	struct io_write *write;
 	const uint8_t *data;
 	uint64_t offset;
@@ -666,6 +677,7 @@ struct io_read {
 	struct op op;
 	struct range_lock lock;
 	struct buf_waiter waiter;
+	struct slot_waiter slot;
 	struct message msg;
 	uint64_t aligned; /* where the I/O starts */
 	uint32_t need;    /* bytes of I/O from there */

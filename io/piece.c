@@ -9,6 +9,7 @@
  */
 #include "io/write.h"
 
+#include "io/device.h"
 #include "io/reactor.h"
 
 #include <sys/uio.h>
@@ -46,6 +47,38 @@ write_chunk_bytes(const struct io_write *w)
 	if (stop <= w->middle_next)
 		stop = w->middle_next + cut;
 	return (uint32_t)(stop - w->middle_next);
+}
+
+bool
+piece_slot_take(struct io_piece *p)
+{
+	struct device_slots *s = volume_slots(p->write->file->volume);
+
+	p->slot.slots = 0;
+	if (!p->direct || s == NULL)
+		return true;
+	p->slot.reactor = p->write->reactor;
+	return device_slots_take(s, &p->slot, p->bytes);
+}
+
+void
+piece_slot_force(struct io_piece *p)
+{
+	struct device_slots *s = volume_slots(p->write->file->volume);
+
+	p->slot.slots = 0;
+	if (p->direct && s != NULL)
+		p->slot.slots = device_slots_force(s, p->bytes);
+}
+
+/* Also when it ended as a buffered one. */
+void
+piece_slot_give(struct io_piece *p)
+{
+	if (p->slot.slots == 0)
+		return;
+	device_slots_give(volume_slots(p->write->file->volume), p->slot.slots);
+	p->slot.slots = 0;
 }
 
 int

@@ -14,6 +14,7 @@
  * RFC 1813, 3.3.6 and 3.3.21; preadv2(2).
  */
 #include "io/compat.h"
+#include "io/device.h"
 #include "io/file.h"
 #include "io/reactor.h"
 
@@ -47,11 +48,21 @@ read_tell(struct io_read *r, uint32_t got)
 }
 
 static void
+read_slot_give(struct io_read *r)
+{
+	if (r->slot.slots == 0)
+		return;
+	device_slots_give(volume_slots(r->file->volume), r->slot.slots);
+	r->slot.slots = 0;
+}
+
+static void
 read_end(struct io_read *r, int error)
 {
 	uint32_t skip = (uint32_t)(r->offset - r->aligned);
 	uint32_t got = r->have > skip ? r->have - skip : 0;
 
+	read_slot_give(r);
 	inode_unlock(r->file->inode, &r->lock);
 	if (got > r->want)
 		got = r->want;
@@ -148,8 +159,29 @@ read_fd(const struct io_read *r)
 }
 
 static void
+read_slot_ready(struct slot_waiter *s)
+{
+	read_io(container_of(s, struct io_read, slot));
+}
+
+/* False: a direct read waits for its turn at the device. */
+static bool
+read_slot_take(struct io_read *r)
+{
+	struct device_slots *s = volume_slots(r->file->volume);
+
+	if (!r->direct || s == NULL || r->slot.slots != 0)
+		return true;
+	r->slot.reactor = r->reactor;
+	r->slot.ready = read_slot_ready;
+	return device_slots_take(s, &r->slot, r->need);
+}
+
+static void
 read_io(struct io_read *r)
 {
+	if (!read_slot_take(r))
+		return;
 	r->op.done = read_op_done;
 	op_read(r->reactor, &r->op, read_fd(r), r->buf.base + r->have,
 		r->need - r->have, r->aligned + r->have, r->rwf);

@@ -142,6 +142,7 @@ piece_result(struct io_piece *p, int res)
 		piece_go(p);
 		return;
 	}
+	piece_slot_give(p);
 	piece_note(p, r);
 	p->busy = false;
 	assert(w->flying > 0);
@@ -200,13 +201,21 @@ piece_go(struct io_piece *p)
 }
 
 static void
+piece_slot_ready(struct slot_waiter *s)
+{
+	piece_go(container_of(s, struct io_piece, slot));
+}
+
+static void
 piece_start(struct io_write *w, struct io_piece *p, uint64_t offset,
 	    uint32_t bytes, bool direct)
 {
 	piece_init(w, p, offset, bytes, direct);
 	p->busy = true;
 	w->flying++;
-	piece_go(p);
+	p->slot.ready = piece_slot_ready;
+	if (piece_slot_take(p))
+		piece_go(p);
 }
 
 /* issuing ------------------------------------------------------------------ */
@@ -277,9 +286,11 @@ solo_piece(struct io_write *w, uint64_t offset, uint32_t bytes, bool direct)
 	int r;
 
 	piece_init(w, p, offset, bytes, direct);
+	piece_slot_force(p);
 	do
 		r = piece_judge(p, piece_call(p));
 	while (r > 0);
+	piece_slot_give(p);
 	piece_note(p, r);
 }
 

@@ -12,6 +12,12 @@
 void piece_init(struct io_write *w, struct io_piece *p, uint64_t offset,
 		uint32_t bytes, bool direct);
 int piece_fd(const struct io_piece *p);
+/* A direct piece needs slots of its device. True: it may go; else p->slot.ready
+ * comes, and then it may. */
+bool piece_slot_take(struct io_piece *p);
+/* The same where the caller blocks in its I/O. */
+void piece_slot_force(struct io_piece *p);
+void piece_slot_give(struct io_piece *p);
 /* Blocks: write the rest, or what one call takes of it. The result. */
 int piece_call(struct io_piece *p);
 /* Take the result of a call: 1: issue what is left; 0: all is written;
