@@ -196,8 +196,8 @@ struct reactor *engine_reactor(struct engine *e, unsigned i);
 /* work.c: threads for calls that block ---------------------------------- */
 
 enum work_pool {
-	WORK_META, /* procedures, opens */
-	WORK_DATA, /* syncs, flushes, drops, writes that the ring would punt */
+	WORK_META,  /* procedures, opens */
+	WORK_DATA,  /* syncs, flushes, drops, writes that the ring would punt */
 	WORK_NAMES, /* what may wait for a name server */
 	WORK_POOLS
 };
@@ -637,6 +637,8 @@ struct io_write {
 	uint32_t written;         /* contiguous from offset */
 	enum io_stable committed; /* what is really so */
 	uint64_t verifier;        /* sampled before the first piece */
+	/* CLOCK_MONOTONIC: it had its ranges; its last piece had landed */
+	uint64_t ranged_ns, landed_ns;
 
 	/* private */
 	struct range_lock lock;
@@ -669,9 +671,10 @@ struct io_read {
 
 	int error;
 	struct buf buf;
-	uint8_t *data; /* inside buf */
-	uint32_t got;  /* short only at end of file */
-	bool eof;      /* the read reached the end of the file */
+	uint8_t *data;      /* inside buf */
+	uint32_t got;       /* short only at end of file */
+	bool eof;           /* the read reached the end of the file */
+	uint64_t ranged_ns; /* CLOCK_MONOTONIC: it had buffer and range */
 
 	/* private */
 	struct op op;

@@ -188,9 +188,16 @@ read_io(struct io_read *r)
 }
 
 static void
+read_begin(struct io_read *r)
+{
+	r->ranged_ns = reactor_now_ns(r->reactor);
+	read_io(r);
+}
+
+static void
 read_lock_ready(struct range_lock *l)
 {
-	read_io(container_of(l, struct io_read, lock));
+	read_begin(container_of(l, struct io_read, lock));
 }
 
 /*
@@ -220,7 +227,7 @@ read_lock(struct io_read *r)
 	r->lock.reactor = r->reactor;
 	r->lock.ready = read_lock_ready;
 	if (inode_lock(r->file->inode, &r->lock))
-		read_io(r);
+		read_begin(r);
 	else
 		count_add(&counters(r)->range_waits, 1);
 }

@@ -104,6 +104,9 @@ wanted(const struct io_write *w)
 static void
 write_settle(struct io_write *w)
 {
+	w->landed_ns = reactor_is_current(w->reactor)
+			       ? reactor_now_ns(w->reactor)
+			       : clock_ns();
 	w->written = (uint32_t)(w->fail_at - w->offset);
 	assert(w->written > 0 || w->error != 0);
 	if (w->written > 0)
@@ -353,6 +356,7 @@ write_begin(struct io_write *w)
 {
 	const struct segment *head = &w->split.head;
 
+	w->ranged_ns = reactor_now_ns(w->reactor);
 	w->error_seq = sync_error_seq(w->file);
 	w->verifier = volume_verifier(w->file->volume);
 	w->extending = extends(w);

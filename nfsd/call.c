@@ -30,6 +30,8 @@ call_new(struct shard *s, struct conn *conn)
 	c->magic = CALL_MAGIC;
 	c->shard = s;
 	c->conn = conn;
+	c->at_ns[CALL_FIRST] = reactor_now_ns(s->reactor);
+	stat_add(&s->stats.calls_in_service, 1);
 	conn->calls++;
 	return c;
 }
@@ -57,6 +59,7 @@ call_free(struct call *c)
 	if (c->rq.exports != NULL)
 		export_table_put(c->rq.exports);
 	conn->held_bytes -= c->held_bytes;
+	stat_add(&s->stats.calls_in_service, (uint64_t)-1);
 	c->magic = 0;
 	s->free_calls[s->free_count++] = (uint16_t)(c - s->calls);
 	if (shard_starving(s))
@@ -191,7 +194,7 @@ call_reject(struct call *c, enum rpc_verdict v)
 {
 	uint32_t n;
 
-	c->shard->server->stats.rejected++;
+	stat_add(&c->shard->stats.rejected, 1);
 	n = rpc_reply_error(c->reply + RPC_MARK_BYTES, &c->rpc, v);
 	record_mark(c->reply, n);
 	c->reply_bytes = RPC_MARK_BYTES + n;
@@ -272,10 +275,12 @@ call_work(struct work *w)
 	struct call *c = call_of_work(w);
 
 	memset(&c->rq.res, 0, sizeof(c->rq.res));
+	c->at_ns[CALL_TAKEN] = monotonic_ns();
 	c->status = c->row->run(&c->rq);
 	if (c->rq.wants_names)
 		return;
 	call_encode(c);
+	c->at_ns[CALL_LANDED] = monotonic_ns();
 	w->quiet = call_send_here(c);
 }
 
@@ -351,9 +356,9 @@ call_run(struct call *c)
 	struct server *s = c->shard->server;
 
 	if (c->program == PROGRAM_NFS3)
-		s->stats.nfs_calls[c->rpc.proc]++;
+		stat_add(&c->shard->stats.nfs_calls[c->rpc.proc], 1);
 	else
-		s->stats.mount_calls[c->rpc.proc]++;
+		stat_add(&c->shard->stats.mount_calls[c->rpc.proc], 1);
 	if (c->row->where == RUN_INLINE) {
 		c->status = NFS3_OK;
 		call_reply(c);
@@ -411,6 +416,7 @@ call_begin(struct call *c)
 	uint32_t n = c->head_bytes;
 	enum rpc_verdict v;
 
+	c->at_ns[CALL_WHOLE] = reactor_now_ns(c->shard->reactor);
 	if (c->phase == CALL_LINEAR) {
 		bytes = c->body.base;
 		n = c->body_have;
@@ -418,7 +424,7 @@ call_begin(struct call *c)
 	v = rpc_call_decode(&c->rpc, bytes, n, true);
 	if (v == RPC_NOT_A_CALL || v == RPC_SHORT) {
 		/* No call to answer, but its record was well framed. */
-		c->shard->server->stats.rejected++;
+		stat_add(&c->shard->stats.rejected, 1);
 		call_free(c);
 		return;
 	}

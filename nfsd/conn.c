@@ -99,17 +99,18 @@ conn_admit(struct conn *c)
 	struct shard *s = c->shard;
 
 	if (c->calls >= s->server->calls_per_conn) {
-		s->server->stats.stalls_call++;
+		stat_add(&s->stats.stalls_call, 1);
 		return false;
 	}
 	if (c->held_bytes >= buf_pool_bytes(reactor_pool(s->reactor)) / 4) {
-		s->server->stats.stalls_buffer++;
+		stat_add(&s->stats.stalls_buffer, 1);
 		return false;
 	}
 	c->incoming = call_new(s, c);
 	if (c->incoming == NULL && !c->is_starved) {
-		s->server->stats.stalls_slot++;
+		stat_add(&s->stats.stalls_slot, 1);
 		c->is_starved = true;
+		c->starved_ns = reactor_now_ns(s->reactor);
 		TAILQ_INSERT_TAIL(&s->starved, c, starved_link);
 	}
 	return c->incoming != NULL;
@@ -123,7 +124,7 @@ conn_parse(struct conn *c)
 			    c->stage_end - c->stage_at, &c->span);
 
 	if (n < 0) {
-		c->shard->server->stats.records_refused++;
+		stat_add(&c->shard->stats.records_refused, 1);
 		conn_end(c);
 		return;
 	}
@@ -275,7 +276,8 @@ conn_free(struct conn *c)
 	if (c->linked)
 		TAILQ_REMOVE(&s->conns, c, link);
 	s->conn_count--;
-	s->server->stats.connections--;
+	clients_leave(s->server->clients, c->client,
+		      reactor_now_ns(s->reactor));
 	s->server->conns_reserved -= c->reserved;
 	c->magic = 0;
 	free(c);
@@ -328,6 +330,7 @@ conn_arrive(struct message *m)
 
 	TAILQ_INSERT_TAIL(&s->conns, c, link);
 	c->linked = true;
+	stat_add(&s->stats.connections_total, 1);
 	c->recv_ns = c->send_ns = reactor_now_ns(s->reactor);
 	if (s->stopping)
 		conn_drain(c);
@@ -356,8 +359,8 @@ conn_start(struct shard *s, struct listener *l, int fd)
 	STAILQ_INIT(&c->ready);
 	LIST_INIT(&c->attached);
 	s->conn_count++;
-	s->server->stats.connections++;
-	s->server->stats.connections_total++;
+	c->client = clients_enter(s->server->clients,
+				  (struct sockaddr *)&c->peer, monotonic_ns());
 	c->arrival.run = conn_arrive;
 	reactor_post(s->reactor, &c->arrival);
 }
@@ -408,7 +411,7 @@ conn_tick(struct conn *c)
 	    (c->sending && now - c->send_ns > patience)) {
 		/* Else what it does not take stays in the kernel. */
 		net_abort(c->fd);
-		c->shard->server->stats.timeouts++;
+		stat_add(&c->shard->stats.timeouts, 1);
 		conn_end(c);
 	}
 }

@@ -89,6 +89,7 @@ send_done(struct op *op, int res)
 		}
 		left -= n;
 		STAILQ_REMOVE_HEAD(&c->ready, ready_link);
+		call_note(call);
 		call_free(call);
 	}
 	c->running = false;
@@ -152,6 +153,7 @@ conn_send_here(struct conn *c, struct call *call)
 		call->sent_bytes = (uint32_t)n;
 		return CONN_SENT_SOME;
 	}
+	call->sent_ns = monotonic_ns();
 	was = atomic_exchange(&c->sender, SENDER_NONE);
 	if (n <= 0)
 		return CONN_SENT_NOTHING;
@@ -177,5 +179,6 @@ conn_sent(struct conn *c, struct call *call, enum conn_sent how)
 		return;
 	}
 	conn_flush(c);
+	call_note(call);
 	call_free(call);
 }

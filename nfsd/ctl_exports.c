@@ -37,7 +37,6 @@ ctl_status(struct server *s, struct json_object *args, struct json_object **ret,
 	put(o, "reactors", f->reactors);
 	put(o, "buffer_bytes", f->buffer_bytes);
 	put(o, "exports", export_table_count(t));
-	put(o, "connections", s->stats.connections);
 	put(o, "open_files", file_count(s->engine));
 	export_table_put(t);
 	*ret = o;

@@ -61,13 +61,15 @@ data_before(struct call *c)
 		c->rq.res.commit.wcc.before = c->before;
 }
 
-/* The reply: attributes as they are now, and pre_op where it is true. */
+/* What the reply says: attributes as they are now, and pre_op where it is true.
+ * Any thread. */
 static void
 data_finish(struct call *c, int error)
 {
 	struct post_op_attr *after = data_after(c);
 	struct statx st;
 
+	call_stamp(c, CALL_DONE);
 	if (c->bracketed && !file_end(c->file, &c->bracket))
 		c->before.follows = false;
 	c->bracketed = false;
@@ -101,6 +103,8 @@ write_done(struct io_write *w)
 	struct call *c = container_of(w, struct call, io.write);
 	struct nfs3_write_res *res = &c->rq.res.write;
 
+	c->at_ns[CALL_RANGED] = w->ranged_ns;
+	c->at_ns[CALL_LANDED] = w->landed_ns;
 	res->count = w->written;
 	res->committed = (enum stable_how)w->committed;
 	put_verifier(res->verf, w->verifier);
@@ -165,6 +169,8 @@ read_done(struct io_read *r)
 {
 	struct call *c = container_of(r, struct call, io.read);
 
+	c->at_ns[CALL_RANGED] = r->ranged_ns;
+	call_stamp(c, CALL_LANDED);
 	c->rq.res.read.count = r->got;
 	c->rq.res.read.eof = r->eof;
 	data_reply(c, r->error);
@@ -217,6 +223,7 @@ commit_start(struct call *c)
 	m->reactor = c->shard->reactor;
 	m->file = c->file;
 	m->done = commit_done;
+	call_stamp(c, CALL_LANDED); /* by others, if at all */
 	io_commit_start(m);
 }
 
@@ -246,6 +253,7 @@ data_go(struct call *c)
 	struct statx st;
 	int rc;
 
+	call_stamp(c, CALL_TAKEN);
 	if (data_writes(c)) {
 		file_begin(c->file, &c->bracket);
 		c->bracketed = true;

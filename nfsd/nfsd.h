@@ -221,6 +221,7 @@ void access_put(struct access *a);
 struct request {
 	struct server *server;
 	struct export_table *exports; /* the call's own reference */
+	uint64_t export_id;           /* of the last handle; 0: none yet */
 	const struct sockaddr *client;
 	const struct rpc_cred *cred;
 	bool quick;       /* the first look-up of names may not block */

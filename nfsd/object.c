@@ -32,6 +32,7 @@ object_resolve(struct object *o, struct request *rq, const struct nfs_fh3 *wire,
 	e = export_find(rq->exports, o->fh.export_id);
 	if (!e)
 		return -ESTALE;
+	rq->export_id = e->id;
 	r = export_access(rq->exports, e, rq->client, may_block, &o->access);
 	/* To a client without a right to it an export is not there. */
 	if (r == -EACCES)

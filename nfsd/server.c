@@ -307,6 +307,7 @@ server_free(struct server *s)
 		drc_free(s->drc);
 	if (s->mounts != NULL)
 		mount_list_free(s->mounts);
+	clients_free(s->clients);
 	identity_forget_groups();
 	state_close(s->state);
 	conf_fini(&s->conf);
@@ -348,7 +349,9 @@ server_start(struct server **ret, struct conf *conf,
 	s->conns_max = conns_max(conf);
 	s->calls_per_conn = calls_per_conn(conf);
 	s->manage_gids = conf->manage_gids;
-	rc = listen_open(s);
+	s->started_ns = monotonic_ns();
+	s->clients = clients_new();
+	rc = s->clients == NULL ? -ENOMEM : listen_open(s);
 	if (rc == 0)
 		rc = start_state(s, o->state_dir);
 	if (rc == 0)

@@ -14,10 +14,13 @@
 #ifndef NVNFSD_SERVER_H
 #define NVNFSD_SERVER_H
 
+#include "nfsd/clients.h"
+#include "nfsd/latency.h"
 #include "nfsd/nfsd.h"
 #include "nfsd/table.h"
 
 #include <assert.h>
+#include <json-c/json.h>
 #include <sys/queue.h>
 #include <sys/uio.h>
 
@@ -63,16 +66,26 @@ struct listener {
 	bool accepting;
 };
 
-/* stats.c: counters of the server, relaxed, from any thread */
+/* Counters of a shard: its thread counts, any thread reads (counters.c). */
 struct stats {
 	_Atomic uint64_t nfs_calls[NFSPROC3_COUNT];
 	_Atomic uint64_t mount_calls[MOUNTPROC3_COUNT];
 	_Atomic uint64_t rejected; /* denied, unavailable, garbage */
-	_Atomic uint64_t connections, connections_total;
+	_Atomic uint64_t connections_total, calls_in_service;
 	_Atomic uint64_t records_refused; /* ended their connection */
 	_Atomic uint64_t stalls_call, stalls_buffer, stalls_slot;
+	_Atomic uint64_t stall_slot_ns;
 	_Atomic uint64_t timeouts;
 };
+
+/* One writer, so no locked instruction. */
+static inline void
+stat_add(_Atomic uint64_t *c, uint64_t n)
+{
+	atomic_store_explicit(c,
+			      atomic_load_explicit(c, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
 
 struct server {
 	struct conf conf;
@@ -84,7 +97,8 @@ struct server {
 	struct mount_list *mounts;
 	struct state *state;
 	struct ctl *ctl;
-	struct stats stats;
+	struct clients *clients;
+	uint64_t started_ns;
 	uint8_t fh_key[FH_KEY_BYTES];
 	unsigned shards, shards_drained;
 	struct shard **shard;
@@ -103,6 +117,9 @@ struct shard {
 	struct server *server;
 	struct reactor *reactor;
 	struct perm_cache *perms;
+	struct latency *latency;
+	struct slow *slow;
+	struct stats stats;
 	struct call *calls;
 	uint16_t *free_calls; /* a stack of indices */
 	unsigned free_count;
@@ -159,6 +176,8 @@ struct conn {
 	unsigned calls; /* slots that refer to this connection */
 	size_t held_bytes;
 	uint64_t recv_ns, send_ns; /* last progress */
+	uint64_t starved_ns;       /* since when it waits for a slot */
+	uint32_t client;           /* as clients.c counts them */
 	uint64_t recv_seen, send_seen;
 	STAILQ_HEAD(, call) ready;
 	LIST_HEAD(, call) attached;
@@ -166,6 +185,17 @@ struct conn {
 	struct iovec iov[CONN_IOV];
 	struct message arrival;
 	TAILQ_ENTRY(conn) link, starved_link;
+};
+
+/* When something was over, in the order of time; 0: it did not happen. */
+enum call_stamp {
+	CALL_FIRST,  /* its first bytes are there */
+	CALL_WHOLE,  /* its record is whole */
+	CALL_TAKEN,  /* a thread has taken it up, or its file is open */
+	CALL_RANGED, /* it holds its ranges */
+	CALL_LANDED, /* all pieces have landed */
+	CALL_DONE,   /* what the reply says is known */
+	CALL_STAMPS
 };
 
 enum call_phase { CALL_HEAD, CALL_BODY, CALL_LINEAR, CALL_SERVICE };
@@ -183,6 +213,8 @@ struct call { /* NOLINT(clang-analyzer-optin.performance.Padding): to read */
 	struct rpc_call rpc;
 	unsigned program;
 	const struct nfs3_row *row;
+	uint64_t at_ns[CALL_STAMPS];
+	uint64_t sent_ns; /* a worker has sent its reply */
 	/* the record: CALL_HEAD, CALL_BODY, CALL_LINEAR */
 	uint32_t head_bytes;
 	bool examined;       /* head holds no WRITE with a payload to come */
@@ -364,7 +396,12 @@ void process_prepare(void);
  * ---------------------------------------------------------------------------
  */
 
-/* All counters as one JSON object, to DIR/stats.json, replaced atomically. */
+/* All counters as one JSON object, which the caller puts. */
+struct json_object *stats_json(struct server *s);
+/* Of two such: from now take away, where it is a counter that only grows, what
+ * it was before. */
+void stats_subtract(struct json_object *now, struct json_object *before);
+/* The same to DIR/stats.json, replaced atomically. */
 int stats_write(struct server *s, int dir_fd);
 
 /* server.c

@@ -5,6 +5,7 @@
  * the engine's callbacks; other threads reach it by messages only.
  */
 #include "nfsd/server.h"
+#include "nfsd/slow.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ wake_run(struct message *m)
 	while (s->free_count > 0 && (c = TAILQ_FIRST(&s->starved)) != NULL) {
 		TAILQ_REMOVE(&s->starved, c, starved_link);
 		c->is_starved = false;
+		stat_add(&s->stats.stall_slot_ns,
+			 reactor_now_ns(s->reactor) - c->starved_ns);
 		conn_run(c);
 	}
 	/* The others must not so much as look at the first: at the end it may
@@ -115,13 +118,16 @@ shard_init(struct reactor *r, void *server)
 	s->stop.run = stop_run;
 	s->force.run = force_run;
 	s->perms = perm_cache_new();
+	s->latency = latency_new();
+	s->slow = slow_new();
 	/* Beyond those present from the start (see process.c) touched only as
 	 * far as it is used: the free slots are a stack. */
 	s->calls = mmap(NULL, SHARD_CALLS * sizeof(*s->calls),
 			PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			0);
 	s->free_calls = calloc(SHARD_CALLS, sizeof(*s->free_calls));
-	if (s->perms == NULL || s->calls == MAP_FAILED || s->free_calls == NULL)
+	if (s->perms == NULL || s->latency == NULL || s->slow == NULL ||
+	    s->calls == MAP_FAILED || s->free_calls == NULL)
 		abort(); /* at start, and nothing else would do */
 	for (i = 0; i < SHARD_CALLS; i++)
 		s->free_calls[i] = (uint16_t)(SHARD_CALLS - 1 - i);
@@ -163,5 +169,7 @@ shard_fini(struct reactor *r)
 	munmap(s->calls, SHARD_CALLS * sizeof(*s->calls));
 	free(s->free_calls);
 	perm_cache_free(s->perms);
+	latency_free(s->latency);
+	slow_free(s->slow);
 	free(s);
 }

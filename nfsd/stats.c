@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server's counters as one JSON object, written to the state directory on
- * SIGUSR1 and at the end. It only reads relaxed counters; the sums over exports
- * and reactors are made here.
+ * The counters as one JSON object, from the table in counters.c: for nvnfsctl,
+ * and written to the state directory on SIGUSR1 and at the end. What is counted
+ * by export stands under "exports" by path, and its sum at the top. It only
+ * reads; any thread.
  */
-#include "io/fault.h"
+#include "nfsd/counters.h"
 #include "nfsd/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <json-c/json.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,32 +22,33 @@ put(struct json_object *o, const char *name, uint64_t value)
 	json_object_object_add(o, name, json_object_new_uint64(value));
 }
 
+/* Rows that are told by export --------------------------------------------- */
+
+static struct json_object *
+volume_value(const struct counter *c, const struct volume_counters *n)
+{
+	struct json_object *o;
+	unsigned i;
+
+	if (c->values == 0)
+		return json_object_new_uint64(counter_of_volume(c, n, 0));
+	o = json_object_new_object();
+	for (i = 0; i < c->values; i++)
+		put(o, c->value_name(i), counter_of_volume(c, n, i));
+	return o;
+}
+
 static struct json_object *
 volume_json(struct volume *v)
 {
-	struct volume_counters *n = volume_counters(v);
+	const struct volume_counters *n = volume_counters(v);
 	struct json_object *o = json_object_new_object();
-	struct json_object *w = json_object_new_object();
+	const struct counter *c;
 	unsigned i;
 
-	for (i = 0; i < SPLIT_REASONS; i++)
-		put(w, split_reason_name((enum split_reason)i), n->writes[i]);
-	json_object_object_add(o, "writes", w);
-	put(o, "direct_bytes", n->direct_bytes);
-	put(o, "edge_bytes", n->edge_bytes);
-	put(o, "buffered_bytes", n->buffered_bytes);
-	put(o, "read_direct_bytes", n->read_direct_bytes);
-	put(o, "read_buffered_bytes", n->read_buffered_bytes);
-	put(o, "fallbacks", n->fallbacks);
-	put(o, "syncs", n->syncs);
-	put(o, "sync_requests", n->sync_requests);
-	put(o, "meta_syncs", n->meta_syncs);
-	put(o, "meta_sync_requests", n->meta_sync_requests);
-	put(o, "flushes", n->flushes);
-	put(o, "pages_dropped", n->pages_dropped);
-	put(o, "edge_spans", n->edge_spans);
-	put(o, "range_waits", n->range_waits);
-	put(o, "verifier_changes", n->verifier_changes);
+	for (i = 0; (c = counter_row(i)) != NULL; i++)
+		if (c->scope == IN_VOLUME)
+			json_object_object_add(o, c->name, volume_value(c, n));
 	return o;
 }
 
@@ -90,75 +91,143 @@ sum_json(struct json_object *dst, struct json_object *src)
 	}
 }
 
+/* The others --------------------------------------------------------------- */
+
+struct json_sink {
+	struct counter_sink sink;
+	struct json_object *o;
+};
+
 static void
-reactors_json(struct server *s, struct json_object *o)
+put_label(struct counter_sink *k, const char *label, uint64_t value)
 {
-	uint64_t punts = 0, sqe = 0, small = 0, buf = 0;
-	struct reactor_counters *n;
+	struct json_sink *j = container_of(k, struct json_sink, sink);
+
+	put(j->o, label, value);
+}
+
+/* NULL, which is JSON's null: not known. */
+static struct json_object *
+labels_json(const struct counter *c, struct server *s)
+{
+	struct json_sink j = { .sink.put = put_label,
+			       .o = json_object_new_object() };
+
+	if (c->list(s, &j.sink) == 0)
+		return j.o;
+	json_object_put(j.o);
+	return NULL;
+}
+
+static struct json_object *
+value_json(const struct counter *c, struct server *s)
+{
+	struct json_object *o;
+	uint64_t value;
 	unsigned i;
 
-	for (i = 0; i < s->shards; i++) {
-		n = reactor_counters(s->shard[i]->reactor);
-		punts += n->punts;
-		sqe += n->sqe_waits;
-		small += n->small_waits;
-		buf += n->buf_waits;
+	if (c->scope == BY_LABEL)
+		return labels_json(c, s);
+	if (c->values == 0)
+		return counter_read(c, s, 0, &value) == 0
+			       ? json_object_new_uint64(value)
+			       : NULL;
+	o = json_object_new_object();
+	for (i = 0; i < c->values; i++)
+		if (counter_read(c, s, i, &value) == 0)
+			put(o, c->value_name(i), value);
+	return o;
+}
+
+struct json_object *
+stats_json(struct server *s)
+{
+	struct json_object *o = json_object_new_object();
+	struct json_object *exports = exports_json(s);
+	const struct counter *c;
+	unsigned i;
+
+	/* In the order of the table, and there also without any export. */
+	for (i = 0; (c = counter_row(i)) != NULL; i++)
+		if (c->scope == IN_VOLUME)
+			json_object_object_add(
+				o, c->name,
+				c->values > 0 ? json_object_new_object()
+					      : json_object_new_uint64(0));
+	json_object_object_foreach(exports, path, one)
+	{
+		(void)path;
+		sum_json(o, one);
 	}
-	put(o, "punts", punts);
-	put(o, "sqe_waits", sqe);
-	put(o, "small_waits", small);
-	put(o, "buf_waits", buf);
-	put(o, "reactors", s->shards);
-	put(o, "buffer_bytes", engine_facts(s->engine)->buffer_bytes);
-}
-
-static void
-calls_json(struct server *s, struct json_object *o)
-{
-	struct json_object *nfs = json_object_new_object();
-	struct json_object *mount = json_object_new_object();
-	unsigned i;
-
-	for (i = 0; i < NFSPROC3_COUNT; i++)
-		put(nfs, nfsd_row(PROGRAM_NFS3, i)->name,
-		    s->stats.nfs_calls[i]);
-	for (i = 0; i < MOUNTPROC3_COUNT; i++)
-		put(mount, nfsd_row(PROGRAM_MOUNT3, i)->name,
-		    s->stats.mount_calls[i]);
-	json_object_object_add(o, "nfs3", nfs);
-	json_object_object_add(o, "mount", mount);
-}
-
-static void
-server_json(struct server *s, struct json_object *o)
-{
-	struct drc_counters drc;
-
-	drc_stats(s->drc, &drc);
-	put(o, "drc_hits", drc.hits);
-	put(o, "drc_attached", drc.attached);
-	put(o, "drc_misses", drc.misses);
-	put(o, "drc_entries", drc.entries);
-	put(o, "drc_bytes", drc.bytes);
-	put(o, "connections", s->stats.connections);
-	put(o, "connections_total", s->stats.connections_total);
-	put(o, "rejected", s->stats.rejected);
-	put(o, "records_refused", s->stats.records_refused);
-	put(o, "stalls_call", s->stats.stalls_call);
-	put(o, "stalls_buffer", s->stats.stalls_buffer);
-	put(o, "stalls_slot", s->stats.stalls_slot);
-	put(o, "timeouts", s->stats.timeouts);
-	put(o, "open_files", file_count(s->engine));
-#ifdef NVNFSD_FAULT
-	put(o, "fault_hits", fault_hits());
-#endif
+	for (i = 0; (c = counter_row(i)) != NULL; i++)
+		if (c->scope != IN_VOLUME)
+			json_object_object_add(o, c->name, value_json(c, s));
 	json_object_object_add(
 		o, "engine",
 		json_object_new_string(engine_facts(s->engine)->backend ==
 						       IO_BACKEND_URING
 					       ? "uring"
 					       : "threads"));
+	json_object_object_add(o, "exports", exports);
+	return o;
 }
+
+/* What a counter has grown by --------------------------------------------- */
+
+static struct json_object *
+less_json(struct json_object *now, struct json_object *before)
+{
+	struct json_object *o, *b;
+	uint64_t n, was;
+
+	if (json_object_is_type(now, json_type_object)) {
+		o = json_object_new_object();
+		json_object_object_foreach(now, name, value)
+		{
+			b = json_object_object_get(before, name);
+			json_object_object_add(o, name, less_json(value, b));
+		}
+		return o;
+	}
+	if (!json_object_is_type(now, json_type_int))
+		return json_object_get(now);
+	n = json_object_get_uint64(now);
+	was = json_object_get_uint64(before); /* 0 of NULL */
+	/* An export that was withdrawn and came back begins anew. */
+	return json_object_new_uint64(n >= was ? n - was : n);
+}
+
+static void
+less_counters(struct json_object *now, struct json_object *before)
+{
+	struct json_object *value, *was;
+	const struct counter *c;
+	unsigned i;
+
+	for (i = 0; (c = counter_row(i)) != NULL; i++) {
+		if (c->type != COUNTER ||
+		    !json_object_object_get_ex(now, c->name, &value) ||
+		    !json_object_object_get_ex(before, c->name, &was))
+			continue;
+		json_object_object_add(now, c->name, less_json(value, was));
+	}
+}
+
+void
+stats_subtract(struct json_object *now, struct json_object *before)
+{
+	struct json_object *exports = json_object_object_get(now, "exports");
+	struct json_object *was = json_object_object_get(before, "exports"), *b;
+
+	less_counters(now, before);
+	json_object_object_foreach(exports, path, one)
+	{
+		if (json_object_object_get_ex(was, path, &b))
+			less_counters(one, b);
+	}
+}
+
+/* The file ----------------------------------------------------------------- */
 
 static int
 write_all(int fd, const char *text, size_t n)
@@ -180,23 +249,12 @@ write_all(int fd, const char *text, size_t n)
 int
 stats_write(struct server *s, int dir_fd)
 {
-	struct json_object *o = json_object_new_object();
-	struct json_object *exports = exports_json(s);
-	const char *text;
-	int fd, rc;
+	struct json_object *o = stats_json(s);
+	const char *text =
+		json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY);
+	int rc, fd = openat(dir_fd, STATS_NEW,
+			    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
-	json_object_object_foreach(exports, path, one)
-	{
-		(void)path;
-		sum_json(o, one);
-	}
-	reactors_json(s, o);
-	server_json(s, o);
-	calls_json(s, o);
-	json_object_object_add(o, "exports", exports);
-	text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY);
-	fd = openat(dir_fd, STATS_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-		    0644);
 	rc = fd < 0 ? -errno : write_all(fd, text, strlen(text));
 	if (fd >= 0)
 		close(fd);

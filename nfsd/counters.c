@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of counters, and how each is read. It counts nothing itself: those
+ * who count own the memory (struct stats, struct volume_counters, ...), which
+ * is read here relaxed, from any thread, while they count on.
+ *
+ * A new counter is a field where it is counted and a row here.
+ */
+#include "nfsd/counters.h"
+
+#include "io/fault.h"
+#include "nfsd/server.h"
+
+#include <assert.h>
+
+static const char *
+reason_name(unsigned i)
+{
+	return split_reason_name((enum split_reason)i);
+}
+
+static const char *
+nfs_name(unsigned i)
+{
+	return nfsd_row(PROGRAM_NFS3, i)->name;
+}
+
+static const char *
+mount_name(unsigned i)
+{
+	return nfsd_row(PROGRAM_MOUNT3, i)->name;
+}
+
+static int
+read_connections(struct server *s, uint64_t *ret)
+{
+	unsigned i;
+
+	*ret = 0;
+	for (i = 0; i < s->shards; i++)
+		*ret += s->shard[i]->conn_count;
+	return 0;
+}
+
+static int
+read_open_files(struct server *s, uint64_t *ret)
+{
+	*ret = file_count(s->engine);
+	return 0;
+}
+
+static int
+read_reactors(struct server *s, uint64_t *ret)
+{
+	*ret = s->shards;
+	return 0;
+}
+
+static int
+read_buffer_bytes(struct server *s, uint64_t *ret)
+{
+	*ret = engine_facts(s->engine)->buffer_bytes;
+	return 0;
+}
+
+static int
+read_uptime(struct server *s, uint64_t *ret)
+{
+	*ret = monotonic_ns() - s->started_ns;
+	return 0;
+}
+
+#ifdef NVNFSD_FAULT
+static int
+read_fault_hits(struct server *s, uint64_t *ret)
+{
+	*ret = fault_hits();
+	return 0;
+}
+#endif
+
+#define SHARD(f) .scope = IN_SHARD, .offset = offsetof(struct stats, f)
+#define VOLUME(f)                                                              \
+	.scope = IN_VOLUME, .offset = offsetof(struct volume_counters, f)
+#define REACTOR(f)                                                             \
+	.scope = IN_REACTOR, .offset = offsetof(struct reactor_counters, f)
+#define DRC(f)  .scope = IN_DRC, .offset = offsetof(struct drc_counters, f)
+#define CALL(f) .scope = BY_CALL, .read = (f)
+
+/* NOLINTBEGIN(cppcoreguidelines-interfaces-global-init) */
+static const struct counter rows[] = {
+	/* data, by export */
+	{ "writes", NULL, "WRITEs by how they were split, and why", COUNTER,
+	  VOLUME(writes), SPLIT_REASONS, "reason", reason_name },
+	{ "direct_bytes", NULL, "Bytes of WRITEs that went direct", COUNTER,
+	  VOLUME(direct_bytes) },
+	{ "edge_bytes", NULL, "Bytes of the edges of split WRITEs", COUNTER,
+	  VOLUME(edge_bytes) },
+	{ "buffered_bytes", NULL,
+	  "Bytes of WRITEs that went through the page cache whole", COUNTER,
+	  VOLUME(buffered_bytes) },
+	{ "read_direct_bytes", NULL, "Bytes of READs that came direct", COUNTER,
+	  VOLUME(read_direct_bytes) },
+	{ "read_buffered_bytes", NULL,
+	  "Bytes of READs that came through the page cache", COUNTER,
+	  VOLUME(read_buffered_bytes) },
+	{ "fallbacks", NULL,
+	  "Direct transfers that the kernel refused, done buffered", COUNTER,
+	  VOLUME(fallbacks) },
+	{ "syncs", NULL, "fsync calls for WRITEs and COMMITs", COUNTER,
+	  VOLUME(syncs) },
+	{ "sync_requests", NULL, "WRITEs and COMMITs that they served", COUNTER,
+	  VOLUME(sync_requests) },
+	{ "meta_syncs", NULL, "Syncs for changes of metadata", COUNTER,
+	  VOLUME(meta_syncs) },
+	{ "meta_sync_requests", NULL, "Changes of metadata that they served",
+	  COUNTER, VOLUME(meta_sync_requests) },
+	{ "flushes", NULL, "Write-backs by range, before pages are dropped",
+	  COUNTER, VOLUME(flushes) },
+	{ "pages_dropped", NULL,
+	  "Pages of edges dropped from the page cache when they were durable",
+	  COUNTER, VOLUME(pages_dropped) },
+	{ "edge_spans", NULL, "Runs of edge pages that wait to be dropped",
+	  GAUGE, VOLUME(edge_spans) },
+	{ "edge_pages", NULL,
+	  "Edge pages that wait for a neighbour or a sync, at most", GAUGE,
+	  VOLUME(edge_pages) },
+	{ "edge_pages_completed", NULL,
+	  "Edge pages that both their neighbours have written", COUNTER,
+	  VOLUME(edge_pages_completed) },
+	{ "range_waits", NULL,
+	  "READs and WRITEs that waited for an overlapping one", COUNTER,
+	  VOLUME(range_waits) },
+	{ "verifier_changes", NULL,
+	  "Failed write-backs that made clients write again", COUNTER,
+	  VOLUME(verifier_changes) },
+	/* the engine */
+	{ "punts", NULL,
+	  "Operations that went to io_uring's workers or to ours", COUNTER,
+	  REACTOR(punts) },
+	{ "sqe_waits", NULL, "Times that the submission queue was full",
+	  COUNTER, REACTOR(sqe_waits) },
+	{ "op_waits", NULL, "Operations that waited for an I/O slot", COUNTER,
+	  REACTOR(op_waits) },
+	{ "op_wait_ns", NULL, "Time that they waited", COUNTER,
+	  REACTOR(op_wait_ns) },
+	{ "small_waits", NULL,
+	  "Receives that waited for a buffer of first bytes", COUNTER,
+	  REACTOR(small_waits) },
+	{ "small_wait_ns", NULL, "Time that they waited", COUNTER,
+	  REACTOR(small_wait_ns) },
+	{ "buf_waits", NULL, "READs and WRITEs that waited for a buffer",
+	  COUNTER, REACTOR(buf_waits) },
+	{ "buf_wait_ns", NULL, "Time that they waited", COUNTER,
+	  REACTOR(buf_wait_ns) },
+	{ "bytes_in_flight", NULL, "Buffers in use, in bytes", GAUGE,
+	  REACTOR(buf_bytes) },
+	{ "file_ops", NULL, "Reads and writes of files in the rings", GAUGE,
+	  REACTOR(file_ops) },
+	{ "reactors", NULL, "Event loops", GAUGE, CALL(read_reactors) },
+	{ "buffer_bytes", NULL, "Memory for buffers", GAUGE,
+	  CALL(read_buffer_bytes) },
+	{ "device_tag_waiters", NULL,
+	  "Requests that wait for a tag of the device", GAUGE,
+	  .scope = BY_LABEL, .label = "device", .list = tags_list },
+	/* calls and connections */
+	{ "drc_hits", NULL, "Retries answered from the reply cache", COUNTER,
+	  DRC(hits) },
+	{ "drc_attached", NULL, "Retries that waited for their first", COUNTER,
+	  DRC(attached) },
+	{ "drc_misses", NULL, "Calls that the reply cache did not know",
+	  COUNTER, DRC(misses) },
+	{ "drc_entries", NULL, "Replies kept", GAUGE, DRC(entries) },
+	{ "drc_bytes", NULL, "Bytes of replies kept", GAUGE, DRC(bytes) },
+	{ "connections", NULL, "Connections", GAUGE, CALL(read_connections) },
+	{ "connections_total", "connections_accepted", "Connections accepted",
+	  COUNTER, SHARD(connections_total) },
+	{ "calls_in_service", NULL, "Calls between first byte and reply", GAUGE,
+	  SHARD(calls_in_service) },
+	{ "rejected", "calls_rejected",
+	  "Calls denied, not available, or garbage", COUNTER, SHARD(rejected) },
+	{ "records_refused", NULL, "Broken records, which ended a connection",
+	  COUNTER, SHARD(records_refused) },
+	{ "stalls_call", NULL,
+	  "Times that a connection had its limit of calls in service", COUNTER,
+	  SHARD(stalls_call) },
+	{ "stalls_buffer", NULL,
+	  "Times that a connection had its share of the buffers", COUNTER,
+	  SHARD(stalls_buffer) },
+	{ "stalls_slot", NULL, "Times that a connection found no call slot",
+	  COUNTER, SHARD(stalls_slot) },
+	{ "stall_slot_ns", NULL, "Time until there was one", COUNTER,
+	  SHARD(stall_slot_ns) },
+	{ "timeouts", NULL, "Connections ended for want of progress", COUNTER,
+	  SHARD(timeouts) },
+	{ "open_files", NULL, "Files kept open", GAUGE, CALL(read_open_files) },
+	{ "uptime_ns", NULL, "Time since the start", GAUGE, CALL(read_uptime) },
+	{ "nfs3", "nfs_calls", "NFS calls begun, by procedure", COUNTER,
+	  SHARD(nfs_calls), NFSPROC3_COUNT, "procedure", nfs_name },
+	{ "mount", "mount_calls", "MOUNT calls begun, by procedure", COUNTER,
+	  SHARD(mount_calls), MOUNTPROC3_COUNT, "procedure", mount_name },
+#ifdef NVNFSD_FAULT
+	{ "fault_hits", NULL, "Faults injected", COUNTER,
+	  CALL(read_fault_hits) },
+#endif
+};
+/* NOLINTEND(cppcoreguidelines-interfaces-global-init) */
+
+const struct counter *
+counter_row(unsigned i)
+{
+	return i < sizeof(rows) / sizeof(*rows) ? &rows[i] : NULL;
+}
+
+static uint64_t
+value_at(const struct counter *c, const void *base, unsigned i)
+{
+	const _Atomic uint64_t *v =
+		(const _Atomic uint64_t *)((const char *)base + c->offset);
+
+	return atomic_load_explicit(&v[i], memory_order_relaxed);
+}
+
+uint64_t
+counter_of_volume(const struct counter *c, const struct volume_counters *n,
+		  unsigned i)
+{
+	assert(c->scope == IN_VOLUME);
+	return value_at(c, n, i);
+}
+
+static uint64_t
+sum_shards(const struct counter *c, const struct server *s, unsigned i)
+{
+	uint64_t sum = 0;
+	unsigned n;
+
+	for (n = 0; n < s->shards; n++)
+		sum += value_at(
+			c,
+			c->scope == IN_SHARD
+				? (const void *)&s->shard[n]->stats
+				: reactor_counters(s->shard[n]->reactor),
+			i);
+	return sum;
+}
+
+int
+counter_read(const struct counter *c, struct server *s, unsigned i,
+	     uint64_t *ret)
+{
+	struct drc_counters drc;
+
+	switch (c->scope) {
+	case IN_SHARD:
+	case IN_REACTOR:
+		*ret = sum_shards(c, s, i);
+		return 0;
+	case IN_DRC:
+		drc_stats(s->drc, &drc);
+		*ret = *(const uint64_t *)((const char *)&drc + c->offset);
+		return 0;
+	case BY_CALL:
+		return c->read(s, ret);
+	case IN_VOLUME:
+	case BY_LABEL:
+		break;
+	}
+	assert(false);
+	return -1;
+}
