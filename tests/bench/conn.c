@@ -44,6 +44,8 @@ load_fail(struct load *l, const char *format, ...)
 struct answer {
 	struct load *load;
 	const char *what;
+	const char *name;
+	nfs_fh3 *fh;
 	bool done, good;
 };
 
@@ -129,16 +131,16 @@ connect_now(struct load *l, struct rpc_context *rpc, bool mount)
 }
 
 static bool
-handle_copy(struct load *l, const char *val, unsigned len)
+handle_copy(nfs_fh3 *fh, const char *val, unsigned len)
 {
 	char *copy = malloc(len > 0 ? len : 1);
 
 	if (copy == NULL)
 		return false;
 	memcpy(copy, val, len);
-	free(l->fh.data.data_val);
-	l->fh.data.data_val = copy;
-	l->fh.data.data_len = len;
+	free(fh->data.data_val);
+	fh->data.data_val = copy;
+	fh->data.data_len = len;
 	return true;
 }
 
@@ -155,7 +157,7 @@ mounted(struct rpc_context *rpc, int status, void *data, void *private_data)
 			  (int)res->fhs_status);
 		return;
 	}
-	a->good = handle_copy(a->load,
+	a->good = handle_copy(&a->load->root,
 			      res->mountres3_u.mountinfo.fhandle.fhandle3_val,
 			      res->mountres3_u.mountinfo.fhandle.fhandle3_len);
 }
@@ -169,13 +171,13 @@ found(struct rpc_context *rpc, int status, void *data, void *private_data)
 	if (!answered(a, status, data))
 		return;
 	if (res->status != NFS3_OK) {
-		load_fail(a->load, "LOOKUP %s: %s", a->load->opt.file,
+		load_fail(a->load, "LOOKUP %s: %s", a->name,
 			  nfsstat3_to_str((int)res->status));
 		return;
 	}
-	a->good = handle_copy(a->load,
-			      res->LOOKUP3res_u.resok.object.data.data_val,
-			      res->LOOKUP3res_u.resok.object.data.data_len);
+	a->good =
+		handle_copy(a->fh, res->LOOKUP3res_u.resok.object.data.data_val,
+			    res->LOOKUP3res_u.resok.object.data.data_len);
 }
 
 static void
@@ -187,18 +189,18 @@ created(struct rpc_context *rpc, int status, void *data, void *private_data)
 	if (!answered(a, status, data))
 		return;
 	if (res->status != NFS3_OK)
-		load_fail(a->load, "CREATE %s: %s", a->load->opt.file,
+		load_fail(a->load, "CREATE %s: %s", a->name,
 			  nfsstat3_to_str((int)res->status));
 	a->good = res->status == NFS3_OK;
 }
 
 /* Make the file, or take it as it is; truncated when asked to. */
 static int
-create(struct load *l, struct rpc_context *rpc)
+create(struct load *l, struct rpc_context *rpc, const char *name)
 {
-	struct answer a = { .load = l, .what = "CREATE" };
-	CREATE3args args = { .where = { .dir = l->fh,
-					.name = (char *)l->opt.file } };
+	struct answer a = { .load = l, .what = "CREATE", .name = name };
+	CREATE3args args = { .where = { .dir = l->root,
+					.name = (char *)name } };
 	sattr3 *attr = &args.how.createhow3_u.obj_attributes;
 
 	args.how.mode = UNCHECKED;
@@ -219,7 +221,7 @@ removed(struct rpc_context *rpc, int status, void *data, void *private_data)
 	if (!answered(a, status, data))
 		return;
 	if (res->status != NFS3_OK)
-		load_fail(a->load, "REMOVE %s: %s", a->load->opt.file,
+		load_fail(a->load, "REMOVE %s: %s", a->name,
 			  nfsstat3_to_str((int)res->status));
 	a->good = res->status == NFS3_OK;
 }
@@ -240,56 +242,77 @@ mount_export(struct load *l)
 	return rc;
 }
 
-int
-conn_open_file(struct load *l)
+static int
+open_file(struct load *l, struct rpc_context *rpc, const char *name,
+	  struct file *f)
 {
-	static const char zeros[32];
-	struct answer a = { .load = l, .what = "LOOKUP" };
-	LOOKUP3args args;
-	struct rpc_context *rpc;
-	int rc = -1;
+	struct answer a = {
+		.load = l, .what = "LOOKUP", .name = name, .fh = &f->fh
+	};
+	LOOKUP3args args = { .what = { .dir = l->root, .name = (char *)name } };
 
-	if (l->opt.op == LOAD_NULL)
-		return 0;
-	if (l->opt.no_mount)
-		return handle_copy(l, zeros, sizeof(zeros)) ? 0 : -1;
+	if (l->opt.op == LOAD_WRITE && create(l, rpc, name) < 0)
+		return -1;
+	if (rpc_nfs3_lookup_async(rpc, found, &args, &a) < 0)
+		return -1;
+	return drive(l, rpc, &a);
+}
+
+static int
+remove_file(struct load *l, struct rpc_context *rpc, const char *name,
+	    struct file *f)
+{
+	struct answer a = { .load = l, .what = "REMOVE", .name = name };
+	REMOVE3args args = { .object = { .dir = l->root,
+					 .name = (char *)name } };
+
+	if (rpc_nfs3_remove_async(rpc, removed, &args, &a) < 0)
+		return -1;
+	return drive(l, rpc, &a);
+}
+
+/* What, for each file, over one connection. */
+static int
+each_file(struct load *l, int (*what)(struct load *, struct rpc_context *,
+				      const char *, struct file *))
+{
+	struct rpc_context *rpc;
+	char name[256];
+	int rc;
+
 	if (mount_export(l) < 0)
 		return -1;
 	rpc = context_new(l);
 	if (rpc == NULL)
 		return -1;
-	if (connect_now(l, rpc, false) < 0)
-		goto out;
-	if (l->opt.op == LOAD_WRITE && create(l, rpc) < 0)
-		goto out;
-	args.what.dir = l->fh;
-	args.what.name = (char *)l->opt.file;
-	if (rpc_nfs3_lookup_async(rpc, found, &args, &a) == 0)
-		rc = drive(l, rpc, &a);
-out:
+	rc = connect_now(l, rpc, false);
+	for (unsigned i = 0; i < l->opt.files && rc == 0; i++) {
+		load_file_name(l, i, name, sizeof(name));
+		rc = what(l, rpc, name, &l->files[i]);
+	}
 	rpc_destroy_context(rpc);
 	return rc;
 }
 
 int
-conn_remove_file(struct load *l)
+conn_open_files(struct load *l)
 {
-	struct answer a = { .load = l, .what = "REMOVE" };
-	REMOVE3args args = { .object.name = (char *)l->opt.file };
-	struct rpc_context *rpc;
-	int rc = -1;
+	static const char zeros[32];
 
-	if (mount_export(l) < 0)
-		return -1;
-	rpc = context_new(l);
-	if (rpc == NULL)
-		return -1;
-	args.object.dir = l->fh;
-	if (connect_now(l, rpc, false) == 0 &&
-	    rpc_nfs3_remove_async(rpc, removed, &args, &a) == 0)
-		rc = drive(l, rpc, &a);
-	rpc_destroy_context(rpc);
-	return rc;
+	if (l->opt.op == LOAD_NULL)
+		return 0;
+	if (!l->opt.no_mount)
+		return each_file(l, open_file);
+	for (unsigned i = 0; i < l->opt.files; i++)
+		if (!handle_copy(&l->files[i].fh, zeros, sizeof(zeros)))
+			return -1;
+	return 0;
+}
+
+int
+conn_remove_files(struct load *l)
+{
+	return each_file(l, remove_file);
 }
 
 static void
@@ -312,7 +335,7 @@ conn_connect_raw(struct conn *c)
 {
 	struct load *l = c->load;
 
-	c->wire = wire_new(l, l->slot_count + 1);
+	c->wire = wire_new(l, l->conn_slots + 1);
 	if (c->wire == NULL) {
 		c->lost = true;
 		return l->opt.reconnect ? 0 : -1;

@@ -15,6 +15,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static const char usage_text[] =
 	"usage: nvnfsd-load [OPTION...] write|read|null|remove\n"
@@ -23,13 +25,18 @@ static const char usage_text[] =
 	"  --mount-port N       MOUNT port (default: as --port)\n"
 	"  --export PATH        (/export)\n"
 	"  --file NAME          in the export's root (load)\n"
-	"  --size SIZE          of the file (1G)\n"
+	"  --files N            NAME.0 and so on, the writers dealt to them "
+	"(1)\n"
+	"  --size SIZE          of the file, of each (1G)\n"
 	"  --records SIZE       bytes a request (1M)\n"
 	"  --writers N          interleaved streams (1)\n"
 	"  --in-flight N        requests in flight of each (1)\n"
 	"  --connections N      the streams are dealt to these (1)\n"
 	"  --stable HOW         unstable, data or file; unstable ends with\n"
 	"                       COMMIT (unstable)\n"
+	"  --split HOW          each record as two WRITEs, cut at its last "
+	"page\n"
+	"                       boundary: after (each other) or together\n"
 	"  --random             records in random order\n"
 	"  --operations N       only the first N records of the order; of "
 	"null,\n"
@@ -41,6 +48,10 @@ static const char usage_text[] =
 	"  --truncate           empty the file first\n"
 	"  --no-verify          do not compare what is read\n"
 	"  --reconnect          come back after a lost connection, send again\n"
+	"  --hold N             keep the connections for N seconds at the "
+	"end;\n"
+	"                       a line on standard error says when that "
+	"begins\n"
 	"  --uid N --gid N      credentials (this process's own)\n"
 	"  --raw                calls by this program's own code, not "
 	"libnfs's:\n"
@@ -78,6 +89,9 @@ enum {
 	OPT_NO_MOUNT,
 	OPT_SYNCFS,
 	OPT_SECONDS,
+	OPT_FILES,
+	OPT_SPLIT,
+	OPT_HOLD,
 	OPT_HELP
 };
 
@@ -106,6 +120,9 @@ static const struct option long_options[] = {
 	{ "no-mount", no_argument, NULL, OPT_NO_MOUNT },
 	{ "syncfs", required_argument, NULL, OPT_SYNCFS },
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
+	{ "files", required_argument, NULL, OPT_FILES },
+	{ "split", required_argument, NULL, OPT_SPLIT },
+	{ "hold", required_argument, NULL, OPT_HOLD },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 }
 };
@@ -162,6 +179,18 @@ stability(const char *word, stable_how *ret)
 }
 
 static bool
+split(const char *word, enum load_split *ret)
+{
+	if (strcmp(word, "after") == 0)
+		*ret = SPLIT_AFTER;
+	else if (strcmp(word, "together") == 0)
+		*ret = SPLIT_TOGETHER;
+	else
+		return false;
+	return true;
+}
+
+static bool
 option_size(struct load_options *o, int c, const char *arg)
 {
 	uint64_t v;
@@ -184,6 +213,10 @@ option_size(struct load_options *o, int c, const char *arg)
 		return number(arg, 1, UINT32_MAX, &o->operations_max);
 	case OPT_GENERATION:
 		return number(arg, 0, UINT64_MAX, &o->generation);
+	case OPT_FILES:
+		return count(arg, 1, &o->files);
+	case OPT_HOLD:
+		return number(arg, 1, SECONDS_MAX, &o->hold_seconds);
 	case OPT_SECONDS:
 		return number(arg, 1, SECONDS_MAX, &o->seconds);
 	case OPT_SEED:
@@ -212,6 +245,8 @@ option_set(struct load_options *o, int c, char *arg)
 		return true;
 	case OPT_STABLE:
 		return stability(arg, &o->stable);
+	case OPT_SPLIT:
+		return split(arg, &o->split);
 	case OPT_RANDOM:
 		return o->random = true;
 	case OPT_TRUNCATE:
@@ -279,7 +314,19 @@ options_check(struct load_options *o)
 			      "nvnfsd-load: libnfs reads at most 1 MiB\n");
 		return false;
 	}
-	return o->file_bytes / o->record_bytes < UINT32_MAX;
+	return o->file_bytes / o->record_bytes < UINT32_MAX / o->files;
+}
+
+/* As many as there may be: one a connection. */
+static void
+descriptors_raise(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return;
+	r.rlim_cur = r.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
 int
@@ -293,6 +340,7 @@ main(int argc, char **argv)
 					  .writers = 1,
 					  .in_flight = 1,
 					  .connections = 1,
+					  .files = 1,
 					  .verify = true,
 					  .generation = 1,
 					  .seed = 1 } };
@@ -309,14 +357,19 @@ main(int argc, char **argv)
 	    !options_check(&l.opt))
 		goto usage;
 	(void)signal(SIGPIPE, SIG_IGN);
+	descriptors_raise();
 	if (run_init(&l) < 0) {
 		(void)fputs("nvnfsd-load: out of memory\n", stderr);
 		return 1;
 	}
 	if (l.opt.op == LOAD_REMOVE)
-		good = conn_remove_file(&l) == 0;
-	else if (conn_open_file(&l) == 0 && conn_start(&l) == 0)
+		good = conn_remove_files(&l) == 0;
+	else if (conn_open_files(&l) == 0 && conn_start(&l) == 0)
 		good = run(&l);
+	if (good && l.opt.hold_seconds > 0) {
+		(void)fputs("nvnfsd-load: holding\n", stderr);
+		(void)sleep((unsigned)l.opt.hold_seconds);
+	}
 	l.stop = true;
 	conn_stop(&l);
 	if (report(&l, good, stdout) < 0)

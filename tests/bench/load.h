@@ -22,6 +22,9 @@
 
 enum load_op { LOAD_WRITE, LOAD_READ, LOAD_NULL, LOAD_REMOVE };
 
+/* A record as one request, or cut at its last page boundary into two. */
+enum load_split { SPLIT_NONE, SPLIT_AFTER, SPLIT_TOGETHER };
+
 struct load_options {
 	const char *server, *export, *file;
 	int port, mount_port; /* 0: ask rpcbind */
@@ -29,13 +32,15 @@ struct load_options {
 	uint64_t file_bytes;
 	uint64_t operations_max; /* 0: every record once */
 	uint32_t record_bytes;
-	unsigned writers, in_flight, connections;
+	unsigned writers, in_flight, connections, files;
+	enum load_split split;
 	stable_how stable;
 	bool random, truncate, verify, reconnect;
 	bool raw;           /* calls made by wire.c instead of libnfs */
 	bool no_mount;      /* a handle of zeros: for relay and sink */
 	const char *syncfs; /* a directory: synced before it counts as stable */
 	uint64_t seconds;   /* 0: until the records are done */
+	uint64_t hold_seconds; /* all connections kept open, at the end */
 	bool set_ids;
 	int uid, gid;
 	uint64_t generation, seed;
@@ -59,11 +64,11 @@ struct conn {
 	uint64_t retry_ns;
 };
 
-/* MOUNT, LOOKUP or CREATE: fills load->fh. Blocks. 0, or -1 with load->error
- * set. */
-int conn_open_file(struct load *l);
+/* MOUNT, LOOKUP or CREATE: fills load->files. Blocks. 0, or -1 with
+ * load->error set. */
+int conn_open_files(struct load *l);
 /* MOUNT and REMOVE, likewise. */
-int conn_remove_file(struct load *l);
+int conn_remove_files(struct load *l);
 /* Start connecting all; they become ready inside conn_turn. */
 int conn_start(struct load *l);
 void conn_stop(struct load *l);
@@ -83,16 +88,27 @@ enum record_state { RECORD_OPEN, RECORD_UNSTABLE, RECORD_STABLE };
 struct record {
 	uint64_t verf; /* of the WRITE's reply, for what is not stable yet */
 	uint8_t state;
+	bool begun; /* a piece of it was answered in this pass */
 };
 
-/* One request in flight, or none. */
+struct file {
+	nfs_fh3 fh;
+	uint64_t key;
+};
+
+/* One request in flight, or none. Records cut into two that go together have
+ * two slots: the twin belongs to the lead. */
 struct slot {
 	struct load *load;
 	unsigned writer;
 	struct conn *conn;
+	unsigned number; /* among those of its connection */
+	struct slot *lead, *twin;
+	const struct file *file;
 	uint32_t record;
 	uint64_t offset;
 	uint32_t len, done; /* done: by replies that were short */
+	uint32_t cut;       /* the first request ends here */
 	uint64_t start_ns;
 	bool busy;   /* has a record */
 	bool queued; /* is with libnfs or wire.c */
@@ -106,16 +122,18 @@ struct slot {
 
 struct load {
 	struct load_options opt;
-	nfs_fh3 fh;
-	uint64_t key;
+	nfs_fh3 root;
+	struct file *files;
 	struct conn *conns;
-	struct slot *slots;
-	unsigned slot_count;
+	struct slot *slots; /* after them as many twins, if there are any */
+	unsigned slot_count, slots_all;
+	unsigned conn_slots; /* of the connection that has the most */
 	struct record *records;
-	uint32_t record_count;
+	uint32_t record_count, file_records;
 	uint32_t *order; /* records still to do, dealt to the writers in turn */
 	uint32_t order_count;
-	uint32_t *cursor; /* one a writer */
+	uint32_t *cursor;      /* one a writer */
+	uint64_t *writer_done; /* records, likewise */
 	unsigned in_service;
 	bool stop;     /* after an error: no new requests */
 	bool over;     /* its time has come */
@@ -133,6 +151,8 @@ struct load {
 	char error[256];
 };
 
+/* Of the n-th file. */
+void load_file_name(const struct load *l, unsigned n, char *name, size_t size);
 /* 0, or -1 when memory is out. */
 int run_init(struct load *l);
 void run_fini(struct load *l);
@@ -142,6 +162,16 @@ bool run(struct load *l);
 /* From conn.c: c can take requests; or it went down, and what it had in flight
  * waits for its return. */
 void run_ready(struct load *l, struct conn *c);
+
+uint32_t record_len(const struct load *l, uint32_t record);
+
+/* commit.c: until all is stable ---------------------------------------------
+ */
+
+bool any_unstable(const struct load *l);
+/* A COMMIT for each file; l->order is then what they did not make stable. */
+bool commit_all(struct load *l);
+bool sync_file_system(struct load *l);
 
 /* report.c: the result as JSON ----------------------------------------------
  */

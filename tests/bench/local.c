@@ -101,7 +101,8 @@ quantile_us(double share)
 static void
 print_result(double seconds, double stable)
 {
-	double mib = (double)(opt.records * opt.record) / (1 << 20);
+	uint64_t bytes = opt.records * opt.record;
+	double mib = (double)bytes / (1 << 20);
 
 	qsort(opt.latency, opt.records, sizeof(*opt.latency), compare);
 	printf("{ \"op\": \"local\", \"good\": true, \"record_bytes\": %u,\n"
@@ -111,8 +112,7 @@ print_result(double seconds, double stable)
 	       "  \"calls_s\": %.6g,\n"
 	       "  \"latency_us\": { \"min\": %.6g, \"p5\": %.6g, \"p50\": %.6g,"
 	       "\n    \"p99\": %.6g, \"p99_9\": %.6g, \"max\": %.6g } }\n",
-	       opt.record, opt.writers,
-	       (unsigned long long)(opt.records * opt.record),
+	       opt.record, opt.writers, (unsigned long long)bytes,
 	       (unsigned long long)opt.records, seconds, stable, mib / seconds,
 	       mib / stable, (double)opt.records / seconds, quantile_us(0),
 	       quantile_us(0.05), quantile_us(0.5), quantile_us(0.99),

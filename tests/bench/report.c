@@ -125,6 +125,25 @@ by_second(const struct load *l)
 	return o;
 }
 
+/* Who was starved? */
+static struct json_object *
+by_writer(const struct load *l)
+{
+	struct json_object *o = json_object_new_object();
+	uint64_t least = UINT64_MAX, most = 0;
+
+	for (unsigned i = 0; i < l->opt.writers; i++) {
+		if (l->writer_done[i] < least)
+			least = l->writer_done[i];
+		if (l->writer_done[i] > most)
+			most = l->writer_done[i];
+	}
+	add_uint(o, "least", least);
+	add_uint(o, "most", most);
+	add_double(o, "mean", (double)l->operations / l->opt.writers);
+	return o;
+}
+
 int
 report(struct load *l, bool good, FILE *out)
 {
@@ -152,6 +171,7 @@ report(struct load *l, bool good, FILE *out)
 	add_uint(o, "mismatches", l->mismatches);
 	if (l->mismatches)
 		add_uint(o, "first_mismatch", l->first_mismatch);
+	json_object_object_add(o, "writer_operations", by_writer(l));
 	add_uint(o, "commits", l->commits);
 	add_uint(o, "verifier_changes", l->verifier_changes);
 	add_uint(o, "resent", l->resent);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The workload of nvnfsd-load: which record goes next, its request, its reply,
- * and what a client owes unstable data: COMMIT at the end, the verifiers
- * compared, and what a restarted or failed server may have lost sent again
- * (RFC 1813, 3.3.7 and 3.3.21).
+ * The workload of nvnfsd-load: which record goes next, its request and its
+ * reply. RFC 1813, 3.3.6 and 3.3.7.
  *
  * A slot holds one record from its first request to its last reply. A short
  * reply sends the rest; a lost connection sends the whole request again.
@@ -11,14 +9,12 @@
 #include "tests/bench/load.h"
 #include "tests/bench/wire.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define COMMIT_ROUNDS_MAX 1000u
+#define PAGE_BYTES        4096u
 
 static void slot_send(struct slot *s);
 
@@ -31,6 +27,17 @@ random_next(uint64_t *state)
 	return *state;
 }
 
+void
+load_file_name(const struct load *l, unsigned n, char *name, size_t size)
+{
+	if (l->opt.files == 1)
+		(void)snprintf(name, size, "%s", l->opt.file);
+	else
+		(void)snprintf(name, size, "%s.%u", l->opt.file, n);
+}
+
+/* In sequence: the first record of each file, the second of each, and so on, so
+ * that a writer stays with its file where there is one for each. */
 static void
 order_fill(struct load *l)
 {
@@ -38,7 +45,8 @@ order_fill(struct load *l)
 	uint64_t limit = l->opt.operations_max;
 
 	for (uint32_t i = 0; i < l->record_count; i++)
-		l->order[i] = i;
+		l->order[i] =
+			i % l->opt.files * l->file_records + i / l->opt.files;
 	for (uint32_t i = l->record_count; l->opt.random && i > 1; i--) {
 		uint32_t j = (uint32_t)(random_next(&state) % i);
 		uint32_t t = l->order[i - 1];
@@ -51,25 +59,64 @@ order_fill(struct load *l)
 		l->order_count = (uint32_t)limit;
 }
 
+/* What stays the same of each slot, and how many each connection has. */
+static int
+slots_init(struct load *l)
+{
+	const struct load_options *o = &l->opt;
+	unsigned *on_conn = calloc(o->connections, sizeof(*on_conn));
+
+	if (on_conn == NULL)
+		return -1;
+	for (unsigned i = 0; i < l->slots_all; i++) {
+		struct slot *s = &l->slots[i];
+		unsigned conn;
+
+		s->load = l;
+		s->writer = i % l->slot_count % o->writers;
+		conn = s->writer % o->connections;
+		s->number = on_conn[conn]++;
+		if (on_conn[conn] > l->conn_slots)
+			l->conn_slots = on_conn[conn];
+		if (i >= l->slot_count) {
+			s->lead = &l->slots[i - l->slot_count];
+			s->lead->twin = s;
+		}
+		if (o->op != LOAD_WRITE)
+			continue;
+		s->payload = malloc(o->record_bytes);
+		if (s->payload == NULL)
+			break;
+	}
+	free(on_conn);
+	return o->op == LOAD_WRITE && !l->slots[l->slots_all - 1].payload ? -1
+									  : 0;
+}
+
 int
 run_init(struct load *l)
 {
 	const struct load_options *o = &l->opt;
+	char name[256];
 
-	l->record_count = (uint32_t)((o->file_bytes + o->record_bytes - 1) /
+	l->file_records = (uint32_t)((o->file_bytes + o->record_bytes - 1) /
 				     o->record_bytes);
-	l->slot_count = o->writers * o->in_flight;
-	l->key = pattern_key(o->file, o->generation);
+	l->record_count = l->file_records * o->files;
+	l->slot_count = l->slots_all = o->writers * o->in_flight;
+	if (o->split == SPLIT_TOGETHER)
+		l->slots_all *= 2;
+	l->files = calloc(o->files, sizeof(*l->files));
 	l->records = calloc(l->record_count, sizeof(*l->records));
 	l->order = calloc(l->record_count, sizeof(*l->order));
 	l->cursor = calloc(o->writers, sizeof(*l->cursor));
-	l->slots = calloc(l->slot_count, sizeof(*l->slots));
-	if (!l->records || !l->order || !l->cursor || !l->slots)
+	l->writer_done = calloc(o->writers, sizeof(*l->writer_done));
+	l->slots = calloc(l->slots_all, sizeof(*l->slots));
+	if (!l->files || !l->records || !l->order || !l->cursor ||
+	    !l->writer_done || !l->slots || slots_init(l) < 0)
 		return -1;
-	for (unsigned i = 0; o->op == LOAD_WRITE && i < l->slot_count; i++) {
-		l->slots[i].payload = malloc(o->record_bytes);
-		if (l->slots[i].payload == NULL)
-			return -1;
+	for (unsigned i = 0; i < o->files; i++) {
+		load_file_name(l, i, name, sizeof(name));
+		l->files[i].key = pattern_key(name, o->generation);
 	}
 	order_fill(l);
 	return 0;
@@ -78,23 +125,60 @@ run_init(struct load *l)
 void
 run_fini(struct load *l)
 {
-	for (unsigned i = 0; l->slots != NULL && i < l->slot_count; i++)
+	for (unsigned i = 0; l->slots != NULL && i < l->slots_all; i++)
 		free(l->slots[i].payload);
+	for (unsigned i = 0; l->files != NULL && i < l->opt.files; i++)
+		free(l->files[i].fh.data.data_val);
+	free(l->root.data.data_val);
+	free(l->files);
 	free(l->records);
 	free(l->order);
 	free(l->cursor);
+	free(l->writer_done);
 	free(l->slots);
-	free(l->fh.data.data_val);
 }
 
-static uint32_t
+static uint64_t
+record_offset(const struct load *l, uint32_t record)
+{
+	return (uint64_t)(record % l->file_records) * l->opt.record_bytes;
+}
+
+uint32_t
 record_len(const struct load *l, uint32_t record)
 {
-	uint64_t offset = (uint64_t)record * l->opt.record_bytes;
+	uint64_t offset = record_offset(l, record);
 	uint64_t left = l->opt.file_bytes - offset;
 
 	return left < l->opt.record_bytes ? (uint32_t)left
 					  : l->opt.record_bytes;
+}
+
+/* Where the first of two requests for a record ends: at its last page boundary,
+ * or with the record. */
+static uint32_t
+record_cut(const struct load *l, uint64_t offset, uint32_t len)
+{
+	uint64_t cut = (offset + len) & ~(uint64_t)(PAGE_BYTES - 1);
+
+	if (l->opt.split == SPLIT_NONE || cut <= offset)
+		return len;
+	return (uint32_t)(cut - offset);
+}
+
+/* The rest of the lead's record. */
+static void
+twin_take(struct slot *lead, struct slot *s)
+{
+	s->busy = lead->cut < lead->len;
+	if (!s->busy)
+		return;
+	s->file = lead->file;
+	s->record = lead->record;
+	s->offset = lead->offset + lead->cut;
+	s->len = s->cut = lead->len - lead->cut;
+	s->done = 0;
+	lead->len = lead->cut;
 }
 
 static void
@@ -113,33 +197,45 @@ slot_next(struct slot *s)
 		return;
 	l->cursor[s->writer]++;
 	s->record = l->order[i];
-	s->offset = (uint64_t)s->record * l->opt.record_bytes;
+	s->file = &l->files[s->record / l->file_records];
+	s->offset = record_offset(l, s->record);
 	s->len = record_len(l, s->record);
+	s->cut = record_cut(l, s->offset, s->len);
 	s->done = 0;
 	s->busy = true;
 	s->start_ns = now_ns();
+	l->records[s->record].begun = false;
+	if (s->twin != NULL)
+		twin_take(s, s->twin);
 	slot_send(s);
+	if (s->twin != NULL && s->twin->busy)
+		slot_send(s->twin);
 }
 
-/* The record of s is finished. */
+/* All that was asked for by s has come; with its twin, if it has one, the
+ * record is finished. */
 static void
 slot_done(struct slot *s)
 {
+	struct slot *lead = s->lead ? s->lead : s;
 	struct load *l = s->load;
 	uint64_t now = now_ns();
-
 	uint64_t second = (now - l->start_ns) / 1000000000u;
 
-	latency_add(l, now - s->start_ns);
+	s->busy = false;
+	if (lead->busy || (lead->twin != NULL && lead->twin->busy))
+		return;
+	latency_add(l, now - lead->start_ns);
 	l->last_reply_ns = now;
 	l->operations++;
+	l->writer_done[lead->writer]++;
 	if (second < SECONDS_MAX) {
-		l->second_bytes[second] += s->len;
+		l->second_bytes[second] += record_len(l, lead->record);
 		l->seconds = (unsigned)second + 1;
 	}
 	if (l->opt.seconds > 0 && second >= l->opt.seconds)
 		l->over = true;
-	slot_next(s);
+	slot_next(lead);
 }
 
 static void
@@ -176,14 +272,15 @@ record_written(struct load *l, const struct slot *s, const WRITE3resok *ok)
 	uint64_t verf;
 
 	memcpy(&verf, ok->verf, sizeof(verf));
-	if (ok->committed >= DATA_SYNC && s->done == 0) {
+	if (ok->committed >= DATA_SYNC && !r->begun) {
 		r->state = RECORD_STABLE;
 	} else if (ok->committed < DATA_SYNC) {
 		/* A record in pieces is as old as its first. */
-		if (s->done == 0 || r->state == RECORD_STABLE)
+		if (!r->begun || r->state == RECORD_STABLE)
 			r->verf = verf;
 		r->state = RECORD_UNSTABLE;
 	}
+	r->begun = true;
 }
 
 static void
@@ -193,6 +290,7 @@ write_done(struct rpc_context *rpc, int status, void *data, void *private_data)
 	struct load *l = s->load;
 	const WRITE3res *res = data;
 	const WRITE3resok *ok;
+	uint32_t end;
 
 	if (!slot_answered(s, status, data))
 		return;
@@ -201,7 +299,8 @@ write_done(struct rpc_context *rpc, int status, void *data, void *private_data)
 		return;
 	}
 	ok = &res->WRITE3res_u.resok;
-	if (ok->count == 0 || ok->count > s->len - s->done) {
+	end = s->done < s->cut ? s->cut : s->len;
+	if (ok->count == 0 || ok->count > end - s->done) {
 		slot_fail(s, "WRITE", "count out of range");
 		return;
 	}
@@ -212,12 +311,11 @@ write_done(struct rpc_context *rpc, int status, void *data, void *private_data)
 	record_written(l, s, ok);
 	s->done += ok->count;
 	l->bytes += ok->count;
-	if (s->done < s->len) {
-		l->short_replies++;
+	l->short_replies += s->done < end;
+	if (s->done < s->len)
 		slot_send(s);
-	} else {
+	else
 		slot_done(s);
-	}
 }
 
 static void
@@ -229,7 +327,7 @@ read_check(struct slot *s, const READ3resok *ok)
 
 	if (!l->opt.verify)
 		return;
-	good = pattern_check(l->key, at, ok->data.data_val, ok->count);
+	good = pattern_check(s->file->key, at, ok->data.data_val, ok->count);
 	if (good < ok->count && l->mismatches++ == 0)
 		l->first_mismatch = at + good;
 }
@@ -277,26 +375,21 @@ null_done(struct rpc_context *rpc, int status, void *data, void *private_data)
 		slot_done(private_data);
 }
 
-static unsigned
-slot_number(const struct slot *s)
-{
-	return (unsigned)(s - s->load->slots);
-}
-
 static int
 send_write(struct slot *s)
 {
 	struct load *l = s->load;
-	WRITE3args args = { .file = l->fh,
+	uint32_t end = s->done < s->cut ? s->cut : s->len;
+	WRITE3args args = { .file = s->file->fh,
 			    .offset = s->offset + s->done,
-			    .count = s->len - s->done,
+			    .count = end - s->done,
 			    .stable = l->opt.stable };
 
-	pattern_fill(l->key, args.offset, s->payload, args.count);
+	pattern_fill(s->file->key, args.offset, s->payload, args.count);
 	args.data.data_len = args.count;
 	args.data.data_val = s->payload;
 	if (l->opt.raw) {
-		wire_write(s->conn->wire, slot_number(s), &args, write_done, s);
+		wire_write(s->conn->wire, s->number, &args, write_done, s);
 		return 0;
 	}
 	return rpc_nfs3_write_async(s->conn->rpc, write_done, &args, s);
@@ -305,12 +398,12 @@ send_write(struct slot *s)
 static int
 send_read(struct slot *s)
 {
-	READ3args args = { .file = s->load->fh,
+	READ3args args = { .file = s->file->fh,
 			   .offset = s->offset + s->done,
 			   .count = s->len - s->done };
 
 	if (s->load->opt.raw) {
-		wire_read(s->conn->wire, slot_number(s), &args, read_done, s);
+		wire_read(s->conn->wire, s->number, &args, read_done, s);
 		return 0;
 	}
 	return rpc_nfs3_read_async(s->conn->rpc, read_done, &args, s);
@@ -325,7 +418,7 @@ slot_send(struct slot *s)
 	if (s->conn->state != CONN_READY || s->conn->lost)
 		return;
 	if (s->load->opt.op == LOAD_NULL)
-		wire_null(s->conn->wire, slot_number(s), null_done, s);
+		wire_null(s->conn->wire, s->number, null_done, s);
 	else
 		rc = s->load->opt.op == LOAD_WRITE ? send_write(s)
 						   : send_read(s);
@@ -340,7 +433,7 @@ slot_send(struct slot *s)
 void
 run_ready(struct load *l, struct conn *c)
 {
-	for (unsigned i = 0; i < l->slot_count; i++) {
+	for (unsigned i = 0; i < l->slots_all; i++) {
 		struct slot *s = &l->slots[i];
 
 		if (s->conn == c && s->busy && !s->queued)
@@ -354,7 +447,7 @@ busy(const struct load *l)
 {
 	if (l->in_service > 0)
 		return true;
-	for (unsigned i = 0; i < l->slot_count; i++)
+	for (unsigned i = 0; i < l->slots_all; i++)
 		if (l->slots[i].busy && (l->slots[i].queued || !l->stop))
 			return true;
 	return false;
@@ -365,111 +458,15 @@ static bool
 pass(struct load *l)
 {
 	memset(l->cursor, 0, l->opt.writers * sizeof(*l->cursor));
-	for (unsigned i = 0; i < l->slot_count; i++) {
-		struct slot *s = &l->slots[i];
-
-		s->load = l;
-		s->writer = i % l->opt.writers;
-		s->conn = &l->conns[s->writer % l->opt.connections];
-		slot_next(s);
-	}
+	for (unsigned i = 0; i < l->slots_all; i++)
+		l->slots[i].conn =
+			&l->conns[l->slots[i].writer % l->opt.connections];
+	for (unsigned i = 0; i < l->slot_count; i++)
+		slot_next(&l->slots[i]);
 	while (busy(l))
 		if (conn_turn(l) < 0)
 			return false;
 	return !l->stop;
-}
-
-static void
-commit_done(struct rpc_context *rpc, int status, void *data, void *private_data)
-{
-	struct load *l = private_data;
-	const COMMIT3res *res = data;
-
-	l->committing = false;
-	if (status != RPC_STATUS_SUCCESS) {
-		l->conns[0].lost = true;
-		return;
-	}
-	if (res->status != NFS3_OK) {
-		load_fail(l, "COMMIT: %s", nfsstat3_to_str((int)res->status));
-		l->stop = true;
-		return;
-	}
-	l->commits++;
-	l->committed = true;
-	memcpy(&l->commit_verf, res->COMMIT3res_u.resok.verf,
-	       sizeof(l->commit_verf));
-}
-
-static bool
-commit(struct load *l)
-{
-	COMMIT3args args = { .file = l->fh };
-
-	l->committed = false;
-	while (!l->committed) {
-		struct conn *c = &l->conns[0];
-
-		if (!l->committing && c->state == CONN_READY && !c->lost) {
-			if (l->opt.raw)
-				wire_commit(c->wire, l->slot_count, &args,
-					    commit_done, l);
-			else if (rpc_nfs3_commit_async(c->rpc, commit_done,
-						       &args, l) < 0)
-				return false;
-			l->committing = true;
-		}
-		if (conn_turn(l) < 0 || l->stop)
-			return false;
-	}
-	return true;
-}
-
-/* What the COMMIT made stable, and in l->order what it did not. */
-static void
-settle(struct load *l)
-{
-	l->order_count = 0;
-	for (uint32_t i = 0; i < l->record_count; i++) {
-		struct record *r = &l->records[i];
-
-		if (r->state != RECORD_UNSTABLE)
-			continue;
-		if (r->verf == l->commit_verf) {
-			r->state = RECORD_STABLE;
-			continue;
-		}
-		l->order[l->order_count++] = i;
-		l->bytes -= record_len(l, i); /* counted when sent again */
-	}
-	if (l->order_count > 0)
-		l->verifier_changes++;
-	l->resent += l->order_count;
-}
-
-static bool
-any_unstable(const struct load *l)
-{
-	for (uint32_t i = 0; i < l->record_count; i++)
-		if (l->records[i].state == RECORD_UNSTABLE)
-			return true;
-	return false;
-}
-
-/* What the server has answered for may still hang on the file system's own log;
- * a server that answered early pays here. */
-static bool
-sync_file_system(struct load *l)
-{
-	int fd = open(l->opt.syncfs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool good = fd >= 0 && syncfs(fd) == 0;
-
-	if (!good)
-		load_fail(l, "syncfs %s: %s", l->opt.syncfs, strerror(errno));
-	if (fd >= 0)
-		(void)close(fd);
-	l->stable_ns = now_ns();
-	return good;
 }
 
 bool
@@ -490,10 +487,9 @@ run(struct load *l)
 			load_fail(l, "the verifier never stays the same");
 			return false;
 		}
-		good = commit(l);
+		good = commit_all(l);
 		if (!good)
 			break;
-		settle(l);
 		l->stable_ns = now_ns();
 		if (l->order_count > 0)
 			good = pass(l);

@@ -76,6 +76,7 @@ class Runner:
         finally:
             if point.cgroup and server.cgroup:
                 server.cgroup.limit(None)
+            server.after_run()
             if point.op == 'write':
                 self._remove(server, name)
         if record['good'] and record.get('verified') is False:

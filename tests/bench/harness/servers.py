@@ -35,6 +35,9 @@ class Server:
     def before_run(self, storage, name):
         """name: the file that the next run will use."""
 
+    def after_run(self):
+        """Let go of the file."""
+
     def stop(self):
         p, self._process, self.pid = self._process, None, None
         if p is not None:
@@ -134,6 +137,10 @@ class Limit(Server):
         if self.kind == 'relay':
             self.stop()
             self._up([storage.directory / name])
+
+    def after_run(self):
+        if self.kind == 'relay':
+            self.stop()
 
 
 class Remote(Server):
