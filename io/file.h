@@ -165,6 +165,7 @@ struct sync_turn {
 	unsigned served;
 	bool sync;     /* else a flush */
 	bool thorough; /* somebody wants the pages gone before its reply */
+	bool data;     /* nobody wants more than the data */
 	int error;
 };
 

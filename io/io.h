@@ -444,7 +444,8 @@ struct volume_counters {
 	_Atomic uint64_t syncs;         /* fsync calls */
 	_Atomic uint64_t sync_requests; /* WRITEs and COMMITs they served */
 	_Atomic uint64_t meta_syncs, meta_sync_requests;
-	_Atomic uint64_t flushes; /* sync_file_range calls */
+	_Atomic uint64_t writes_through; /* stable without a sync */
+	_Atomic uint64_t flushes;        /* sync_file_range calls */
 	_Atomic uint64_t pages_dropped;
 	_Atomic uint64_t edge_spans;           /* waiting now */
 	_Atomic uint64_t edge_pages;           /* likewise */
@@ -585,6 +586,8 @@ struct sync_waiter {
 	void (*done)(struct sync_waiter *s);
 	struct file *file;
 	bool thorough; /* only when the pages are gone as well */
+	bool data;     /* times and the like may stay behind */
+	bool whole;    /* they did not (a result) */
 	bool anywhere; /* done() on whatever thread has synced */
 	int error;
 };
@@ -652,6 +655,7 @@ struct io_write {
 	uint64_t fail_at;     /* first byte known not to be written */
 	uint64_t error_seq;
 	int buffered_rwf;
+	bool through;    /* its middle is stable when it is written */
 	bool keep_track; /* its buffered pages are to be dropped */
 	bool extending;
 	bool tail_issued;

@@ -27,7 +27,7 @@ piece_init(struct io_write *w, struct io_piece *p, uint64_t offset,
 	p->done_bytes = 0;
 	p->again = 0;
 	p->direct = direct;
-	p->rwf = direct ? 0 : w->buffered_rwf;
+	p->rwf = !direct ? w->buffered_rwf : w->through ? RWF_DSYNC : 0;
 }
 
 uint32_t
@@ -116,6 +116,16 @@ fall_back(struct io_piece *p)
 		atomic_store(&w->file->direct_refused, true);
 	p->direct = false;
 	p->rwf = w->buffered_rwf;
+	w->through = false;
+}
+
+/* It was to be stable at once, and something failed, perhaps what others wrote:
+ * a plain write shows which, and a sync finds what is to be found. */
+static void
+fall_back_to_sync(struct io_piece *p)
+{
+	p->write->through = false;
+	p->rwf = 0;
 }
 
 static bool
@@ -140,8 +150,14 @@ piece_judge(struct io_piece *p, int res)
 		fall_back(p);
 		return 1;
 	}
+	if (res <= 0 && wants_again(p, res))
+		return 1;
+	if (res < 0 && p->rwf == RWF_DSYNC) {
+		fall_back_to_sync(p);
+		return 1;
+	}
 	if (res <= 0)
-		return wants_again(p, res) ? 1 : res == 0 ? -EIO : res;
+		return res == 0 ? -EIO : res;
 	assert((uint32_t)res <= p->bytes - p->done_bytes);
 	p->done_bytes += (uint32_t)res;
 	if (p->done_bytes == p->bytes)

@@ -300,8 +300,10 @@ turn_begin(struct sync_turn *t, bool all)
 	t->held = i->job.held;
 	i->job.waiting = i->job.held = NULL;
 	i->job.flush = false;
+	t->data = t->waiting != NULL;
 	for (const struct sync_waiter *s = t->waiting; s != NULL; s = s->next) {
 		t->served++;
+		t->data = t->data && s->data;
 		t->thorough = t->thorough || s->thorough;
 	}
 	t->sync = t->served > 0 || (all && i->dirty);
@@ -352,7 +354,8 @@ turn_sync(struct sync_turn *t)
 	r = fault_point(OP_FSYNC, NULL);
 	if (r != 0)
 		return r;
-	return fsync(t->file->fd) == 0 ? 0 : -errno;
+	r = t->data ? fdatasync(t->file->fd) : fsync(t->file->fd);
+	return r == 0 ? 0 : -errno;
 }
 
 static void
@@ -383,7 +386,7 @@ drop_out(struct sync_turn *t)
 }
 
 static void
-wake(struct sync_waiter *s, int error)
+wake(struct sync_waiter *s, int error, bool whole)
 {
 	struct sync_waiter *next, *oldest = NULL;
 
@@ -395,6 +398,7 @@ wake(struct sync_waiter *s, int error)
 	for (s = oldest; s != NULL; s = next) {
 		next = s->next; /* once posted, it is not ours */
 		s->error = error;
+		s->whole = whole;
 		if (s->anywhere)
 			s->done(s);
 		else
@@ -440,10 +444,10 @@ turn_end(struct sync_turn *t)
 {
 	if (t->error == 0 && t->thorough)
 		drop_out(t);
-	wake(t->waiting, t->error);
+	wake(t->waiting, t->error, !t->data);
 	if (t->error == 0 && !t->thorough)
 		drop_out(t);
-	wake(t->held, 0);
+	wake(t->held, 0, false);
 }
 
 /* Whoever joined meanwhile: its file, for the next turn. NULL: none, and the

@@ -81,7 +81,7 @@ write_synced(struct sync_waiter *s)
 	if (w->error == 0) /* an earlier sync failed after we had begun */
 		w->error = sync_error_since(w->file, w->error_seq);
 	if (w->error == 0)
-		w->committed = IO_FILE_SYNC;
+		w->committed = s->whole ? IO_FILE_SYNC : IO_DATA_SYNC;
 	else
 		w->written = 0;
 	write_finish(w);
@@ -114,6 +114,7 @@ write_settle(struct io_write *w)
 	sync_note_dirty(w->file);
 	inode_unlock(w->file->inode, &w->lock);
 	w->waiter.reactor = w->reactor;
+	w->waiter.data = wanted(w) == IO_DATA_SYNC;
 	w->waiter.done = wanted(w) == IO_UNSTABLE ? write_unheld : write_synced;
 }
 
@@ -123,6 +124,12 @@ write_landed(struct io_write *w)
 	bool waits = false;
 
 	write_settle(w);
+	if (w->through && w->written == w->bytes) {
+		count_add(&counters(w)->writes_through, 1);
+		w->waiter.error = 0;
+		write_synced(&w->waiter);
+		return;
+	}
 	if (w->written > 0 && wanted(w) != IO_UNSTABLE) {
 		sync_join(w->file, &w->waiter);
 		waits = true;
@@ -340,6 +347,25 @@ goes_solo(const struct io_write *w)
 	       sync_alone(w->file, &w->lock);
 }
 
+/*
+ * RWF_DSYNC instead of a sync: where the device writes through (see plan_sync),
+ * only data is to be stable, nothing but the middle is written, into extents
+ * that are there, and nobody else could share a sync. Without FUA it costs what
+ * pwrite and fdatasync cost (XFS on a loop device, 64 KiB: 133 and 132 us, with
+ * fsync 201), and with others waiting one flush for all is better.
+ */
+static bool
+goes_through(const struct io_write *w)
+{
+	struct stat st;
+
+	return wanted(w) == IO_DATA_SYNC && !w->extending &&
+	       w->split.reason == SPLIT_ALIGNED &&
+	       volume_facts(w->file->volume)->sync_by_fua &&
+	       sync_alone(w->file, &w->lock) && fstat(w->file->fd, &st) == 0 &&
+	       st.st_blocks * 512 >= st.st_size;
+}
+
 static void
 solo_start(struct io_write *w)
 {
@@ -362,7 +388,8 @@ write_begin(struct io_write *w)
 	w->extending = extends(w);
 	w->middle_next = w->split.middle.offset;
 	w->fail_at = write_end(w);
-	if (goes_solo(w)) {
+	w->through = goes_through(w);
+	if (!w->through && goes_solo(w)) {
 		solo_start(w);
 		return;
 	}

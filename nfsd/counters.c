@@ -107,6 +107,8 @@ static const struct counter rows[] = {
 	{ "fallbacks", NULL,
 	  "Direct transfers that the kernel refused, done buffered", COUNTER,
 	  VOLUME(fallbacks) },
+	{ "writes_through", NULL, "WRITEs that were stable without a sync",
+	  COUNTER, VOLUME(writes_through) },
 	{ "syncs", NULL, "fsync calls for WRITEs and COMMITs", COUNTER,
 	  VOLUME(syncs) },
 	{ "sync_requests", NULL, "WRITEs and COMMITs that they served", COUNTER,

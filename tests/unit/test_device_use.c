@@ -21,6 +21,7 @@
 static struct {
 	struct loop_fs fs;
 	dev_t dev;
+	int root;
 	struct engine *engine;
 	struct volume *volume;
 	const char *why;
@@ -161,6 +162,84 @@ many_requests(void **state)
 	close_volume();
 }
 
+/* how a stable WRITE is synced ------------------------------------------------
+ */
+
+struct told {
+	uint64_t through, syncs;
+	enum io_stable committed;
+};
+
+/* A lone aligned WRITE over what is there. */
+static struct told
+rewrite(enum io_stable stable, uint64_t offset, uint32_t bytes)
+{
+	const struct volume_counters *c = volume_counters(env.volume);
+	struct file *f = open_named(env.engine, env.volume, "stable");
+	struct client_write w = { .gen = 9 };
+	struct told t = { .through = counted(&c->writes_through),
+			  .syncs = counted(&c->syncs) };
+
+	w.io.stable = stable;
+	client_write(&w, engine_reactor(env.engine, 0), f, offset, bytes);
+	assert_int_equal(w.io.error, 0);
+	assert_int_equal(w.io.written, bytes);
+	t.through = counted(&c->writes_through) - t.through;
+	t.syncs = counted(&c->syncs) - t.syncs;
+	t.committed = w.io.committed;
+	file_put(f);
+	return t;
+}
+
+static void
+make_file(void)
+{
+	struct file *f = create_named(env.engine, env.volume, "stable");
+
+	(void)write_all(engine_reactor(env.engine, 0), f, 0, 1u << 20, 8,
+			IO_FILE_SYNC);
+	file_put(f);
+}
+
+/* cache and fua as the device's sysfs has them; true: by RWF_DSYNC. */
+static void
+check_sync(const char *cache, const char *fua, bool through)
+{
+	struct told t;
+
+	sysfs_put("vdz", "queue/write_cache", cache);
+	sysfs_put("vdz", "queue/fua", fua);
+	open_volume(&direct_policy);
+	make_file();
+	t = rewrite(IO_DATA_SYNC, 65536, 131072);
+	assert_int_equal(t.through, through);
+	assert_int_equal(t.syncs, !through);
+	assert_int_equal(t.committed, IO_DATA_SYNC);
+	/* More than data, more than a middle, a new end: always a sync. */
+	t = rewrite(IO_FILE_SYNC, 65536, 131072);
+	assert_int_equal(t.through, 0);
+	assert_int_equal(t.syncs, 1);
+	assert_int_equal(t.committed, IO_FILE_SYNC);
+	t = rewrite(IO_DATA_SYNC, 65536 + 100, 131072);
+	assert_int_equal(t.through, 0);
+	assert_int_equal(t.syncs, 1);
+	t = rewrite(IO_DATA_SYNC, 1u << 20, 131072);
+	assert_int_equal(t.through, 0);
+	assert_int_equal(t.syncs, 1);
+	close_volume();
+	assert_int_equal(unlinkat(env.root, "stable", 0), 0);
+}
+
+static void
+sync_choice(void **state)
+{
+	(void)state;
+	must_run();
+	check_sync("write back", "0", false);
+	check_sync("write back", "1", true);
+	check_sync("write through", "0", true);
+}
+
 /* frame ----------------------------------------------------------------------
  */
 
@@ -177,6 +256,8 @@ set_up(void **state)
 		return 0;
 	assert_int_equal(stat(env.fs.mount, &st), 0);
 	env.dev = st.st_dev;
+	env.root = open(env.fs.mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(env.root >= 0);
 	sysfs_disk("vdz", env.dev);
 	return 0;
 }
@@ -185,6 +266,8 @@ static int
 tear_down(void **state)
 {
 	(void)state;
+	if (env.why == NULL)
+		close(env.root);
 	loop_fs_remove(&env.fs);
 	sysfs_remove();
 	return 0;
@@ -196,6 +279,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_requests),
 		cmocka_unit_test(many_requests),
+		cmocka_unit_test(sync_choice),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
