@@ -66,11 +66,12 @@ enum conf_log_level {
 /* A policy where each part may be unset. */
 struct conf_policy {
 	bool has_read_mode, has_write_mode, has_edges, has_direct_min,
-		has_stable_floor;
+		has_stable_floor, has_torn_free;
 	enum conf_mode read_mode, write_mode;
 	enum conf_edges edges;
 	uint32_t direct_min;
 	enum conf_stable stable_floor;
+	bool torn_free;
 };
 
 struct conf {

@@ -44,8 +44,8 @@ int word_number(const char *word, uint64_t max, uint64_t *ret);
 int word_bool(const char *word, bool *ret);
 /*
  * Set the part of p that is called name (read-mode, write-mode, edges,
- * direct-min, stable-floor). -ENOENT: no such part; -EINVAL: why holds the
- * reason.
+ * direct-min, stable-floor, torn-free). -ENOENT: no such part; -EINVAL: why
+ * holds the reason.
  */
 int conf_policy_set(struct conf_policy *p, const char *name, const char *value,
 		    char why[CONF_REASON_BYTES]);
@@ -61,7 +61,7 @@ int conf_policy_merge(struct conf_policy *p, const struct conf_policy *other,
 
 /* keys.c ------------------------------------------------------------------- */
 
-#define CONF_KEYS 15u
+#define CONF_KEYS 16u
 
 /* Key i and its section, NULL behind the last. */
 const char *conf_key_name(unsigned i, const char **ret_section);

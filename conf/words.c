@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Words with a meaning: modes, sizes, numbers, and the five parts of an I/O
+ * Words with a meaning: modes, sizes, numbers, and the parts of an I/O
  * policy, which stand in nvnfsd.conf and in exports alike. No state.
  */
 #include "conf/parse.h"
@@ -12,16 +12,18 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const mode_words[] = { "buffered", "dontcache", "direct" };
-static const char *const edges_words[] = { "drop", "dontcache", "buffered" };
-static const char *const stable_words[] = { "none", "data", "file" };
-
-#define WORDS 3u /* in each of them */
+/* In the order of their enums; NULL ends each. */
+static const char *const mode_words[] = { "buffered", "dontcache", "direct",
+					  NULL };
+static const char *const edges_words[] = { "drop", "dontcache", "buffered",
+					   NULL };
+static const char *const stable_words[] = { "none", "data", "file", NULL };
+static const char *const bool_words[] = { "no", "yes", NULL };
 
 static int
-word_find(const char *const words[WORDS], const char *word, unsigned *ret)
+word_find(const char *const *words, const char *word, unsigned *ret)
 {
-	for (unsigned i = 0; i < WORDS; i++)
+	for (unsigned i = 0; words[i]; i++)
 		if (!strcmp(words[i], word)) {
 			*ret = i;
 			return 0;
@@ -65,21 +67,21 @@ conf_stable_parse(const char *word, enum conf_stable *ret)
 const char *
 conf_mode_name(enum conf_mode m)
 {
-	assert((unsigned)m < WORDS);
+	assert(m <= CONF_DIRECT);
 	return mode_words[m];
 }
 
 const char *
 conf_edges_name(enum conf_edges e)
 {
-	assert((unsigned)e < WORDS);
+	assert(e <= CONF_EDGES_BUFFERED);
 	return edges_words[e];
 }
 
 const char *
 conf_stable_name(enum conf_stable s)
 {
-	assert((unsigned)s < WORDS);
+	assert(s <= CONF_STABLE_FILE);
 	return stable_words[s];
 }
 
@@ -177,7 +179,15 @@ word_bool(const char *word, bool *ret)
 }
 
 /* The parts of a policy, in the order in which they are printed. */
-enum part { READ_MODE, WRITE_MODE, EDGES, DIRECT_MIN, STABLE_FLOOR, PARTS };
+enum part {
+	READ_MODE,
+	WRITE_MODE,
+	EDGES,
+	DIRECT_MIN,
+	STABLE_FLOOR,
+	TORN_FREE,
+	PARTS
+};
 
 static const struct {
 	const char *name;
@@ -188,6 +198,7 @@ static const struct {
 	[EDGES] = { "edges", edges_words },
 	[DIRECT_MIN] = { "direct-min", NULL },
 	[STABLE_FLOOR] = { "stable-floor", stable_words },
+	[TORN_FREE] = { "torn-free", bool_words },
 };
 
 const char *
@@ -210,6 +221,8 @@ conf_policy_has(const struct conf_policy *p, unsigned i)
 		return p->has_direct_min;
 	case STABLE_FLOOR:
 		return p->has_stable_floor;
+	case TORN_FREE:
+		return p->has_torn_free;
 	case PARTS:
 		break;
 	}
@@ -231,6 +244,8 @@ part_value(const struct conf_policy *p, enum part i)
 		return p->direct_min;
 	case STABLE_FLOOR:
 		return p->stable_floor;
+	case TORN_FREE:
+		return p->torn_free;
 	case PARTS:
 		break;
 	}
@@ -261,10 +276,28 @@ part_assign(struct conf_policy *p, enum part i, uint32_t value)
 		p->has_stable_floor = true;
 		p->stable_floor = (enum conf_stable)value;
 		return;
+	case TORN_FREE:
+		p->has_torn_free = true;
+		p->torn_free = value != 0;
+		return;
 	case PARTS:
 		break;
 	}
 	assert(false);
+}
+
+/* "a, b and c" */
+static void
+list_words(const char *const *words, char *text, size_t bytes)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; words[i] && n < bytes; i++)
+		n += (size_t)snprintf(text + n, bytes - n, "%s%s",
+				      i == 0         ? ""
+				      : words[i + 1] ? ", "
+						     : " and ",
+				      words[i]);
 }
 
 static int
@@ -272,17 +305,17 @@ part_parse(enum part i, const char *value, uint32_t *ret,
 	   char why[CONF_REASON_BYTES])
 {
 	const char *const *words = parts[i].words;
-	char shown[REPORT_WORD_BYTES];
+	char shown[REPORT_WORD_BYTES], choices[CONF_REASON_BYTES / 2];
 	unsigned at;
 	uint64_t size;
 	int error;
 
 	conf_report_word(shown, value);
 	if (words && word_find(words, value, &at)) {
+		list_words(words, choices, sizeof(choices));
 		(void)snprintf(why, CONF_REASON_BYTES,
-			       "%s=%s: the choices are %s, %s and %s",
-			       parts[i].name, shown, words[0], words[1],
-			       words[2]);
+			       "%s=%s: the choices are %s", parts[i].name,
+			       shown, choices);
 		return -EINVAL;
 	}
 	if (words) {

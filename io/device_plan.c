@@ -204,19 +204,25 @@ plan_sync(struct volume_facts *f, const struct plan_ask *a)
 static void
 plan_atomic(struct volume_facts *f, const struct plan_ask *a)
 {
-	const struct device_limits *l = limits(a);
-	uint32_t awupf = a->nvme == NULL ? 0 : a->nvme->awupf_bytes;
+	bool device = limits(a)->atomic_bytes_max != 0 ||
+		      (a->nvme != NULL && a->nvme->awupf_bytes != 0);
 
 	if (f->cut_bytes == 0)
 		f->atomic_why = "there is no direct I/O";
-	else if (l->atomic_bytes_max == 0 && awupf == 0)
-		f->atomic_why = "the device writes nothing atomically";
+	else if (!a->dio.atomic_told && device)
+		f->atomic_why = "the device has atomic writes, but the kernel "
+				"has none for this file system (Linux 6.13 or "
+				"later has, for XFS and ext4)";
 	else if (!a->dio.atomic_told)
-		f->atomic_why = "the kernel has no atomic writes on this file "
-				"system (Linux 6.11 or later is needed)";
+		f->atomic_why = "the kernel has no atomic writes for this file "
+				"system (Linux 6.13 or later has, for XFS and "
+				"ext4), nor has the device";
+	else if (a->dio.atomic_max == 0 && device)
+		f->atomic_why = "the device has atomic writes, but this file "
+				"system uses none";
 	else if (a->dio.atomic_max == 0)
-		f->atomic_why = "the file system has no atomic writes on this "
-				"device";
+		f->atomic_why = "the device writes nothing atomically, and the "
+				"file system does not make up for it";
 	else if (a->dio.atomic_max < f->cut_bytes)
 		f->atomic_why = "less than a block is written atomically";
 	if (f->atomic_why != NULL)

@@ -300,6 +300,7 @@ struct io_policy {
 	enum io_edges edges;
 	uint32_t direct_min; /* bytes of middle below which no split */
 	enum io_stable stable_floor;
+	bool torn_free; /* what can be written atomically is */
 };
 
 /* device*.c, nvme.c: what lies under a file system ------------------------- */
@@ -431,6 +432,7 @@ enum split_reason {
 	SPLIT_MODE,      /* the export's mode says so */
 	SPLIT_CACHED,    /* somebody else has it in the page cache */
 	SPLIT_LONE,      /* stable, small, and nobody else writes there */
+	SPLIT_ATOMIC,    /* direct as a whole, and never torn */
 	SPLIT_REASONS
 };
 const char *split_reason_name(enum split_reason r);
@@ -444,6 +446,8 @@ struct volume_counters {
 	_Atomic uint64_t syncs;         /* fsync calls */
 	_Atomic uint64_t sync_requests; /* WRITEs and COMMITs they served */
 	_Atomic uint64_t meta_syncs, meta_sync_requests;
+	_Atomic uint64_t
+		writes_tearable; /* though torn-free, see its man page */
 	_Atomic uint64_t writes_through; /* stable without a sync */
 	_Atomic uint64_t flushes;        /* sync_file_range calls */
 	_Atomic uint64_t pages_dropped;
@@ -481,6 +485,10 @@ void volume_share(struct volume *v, struct volume *with);
  * returns a static text that says so, or NULL. */
 const char *volume_set_policy(struct volume *v, const struct io_policy *policy);
 struct io_policy volume_policy(const struct volume *v);
+/* Why v cannot keep what this policy promises (a static text), NULL: it can. A
+ * policy that is refused must not be set. */
+const char *volume_refuses(const struct volume *v,
+			   const struct io_policy *policy);
 /*
  * Make every metadata change that returned before this call durable. fd: the
  * object that changed (any descriptor, also O_PATH), synced itself where the
@@ -555,6 +563,11 @@ struct split {
  * bytes of middle. offset + bytes is at most 2^63 - 1. */
 void split_write(struct split *s, uint64_t offset, uint32_t bytes, uint32_t cut,
 		 uint32_t direct_min, enum io_mode mode);
+/* A WRITE that a power failure must not tear: a power of two of bytes from min
+ * to max (0: none), at a multiple of itself, is all middle. False: it is none,
+ * and s is untouched. */
+bool split_atomic(struct split *s, uint64_t offset, uint32_t bytes,
+		  uint32_t min, uint32_t max);
 /* Not cut at all: everything is tail. */
 void split_whole(struct split *s, uint64_t offset, uint32_t bytes,
 		 enum split_reason why);
@@ -655,6 +668,7 @@ struct io_write {
 	uint64_t fail_at;     /* first byte known not to be written */
 	uint64_t error_seq;
 	int buffered_rwf;
+	bool atomic;     /* all middle, in one I/O, or not at all */
 	bool through;    /* its middle is stable when it is written */
 	bool keep_track; /* its buffered pages are to be dropped */
 	bool extending;

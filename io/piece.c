@@ -9,6 +9,7 @@
  */
 #include "io/write.h"
 
+#include "io/compat.h"
 #include "io/device.h"
 #include "io/reactor.h"
 
@@ -27,7 +28,10 @@ piece_init(struct io_write *w, struct io_piece *p, uint64_t offset,
 	p->done_bytes = 0;
 	p->again = 0;
 	p->direct = direct;
-	p->rwf = !direct ? w->buffered_rwf : w->through ? RWF_DSYNC : 0;
+	p->rwf = w->buffered_rwf;
+	if (direct)
+		p->rwf = (w->through ? RWF_DSYNC : 0) |
+			 (w->atomic ? RWF_ATOMIC : 0);
 }
 
 uint32_t
@@ -38,7 +42,7 @@ write_chunk_bytes(const struct io_write *w)
 	uint64_t stop = w->middle_next + f->piece_bytes_max;
 	uint32_t cut = w->file->facts.cut;
 
-	if (stop >= end)
+	if (stop >= end || w->atomic)
 		return (uint32_t)(end - w->middle_next);
 	if (f->piece_boundary != 0 &&
 	    stop - stop % f->piece_boundary > w->middle_next)
@@ -125,7 +129,7 @@ static void
 fall_back_to_sync(struct io_piece *p)
 {
 	p->write->through = false;
-	p->rwf = 0;
+	p->rwf &= ~RWF_DSYNC;
 }
 
 static bool
@@ -143,16 +147,25 @@ wants_again(struct io_piece *p, int res)
 	return res == -EINTR || (res == -EAGAIN && p->again++ < AGAIN_MAX);
 }
 
+static bool
+is_part(const struct io_piece *p, int res)
+{
+	return res > 0 && (uint32_t)res < p->bytes;
+}
+
 int
 piece_judge(struct io_piece *p, int res)
 {
+	/* What must not tear is not written otherwise. */
+	if (p->write->atomic && (refused_direct(res) || is_part(p, res)))
+		return -EIO;
 	if (p->direct && refused_direct(res)) {
 		fall_back(p);
 		return 1;
 	}
 	if (res <= 0 && wants_again(p, res))
 		return 1;
-	if (res < 0 && p->rwf == RWF_DSYNC) {
+	if (res < 0 && p->direct && (p->rwf & RWF_DSYNC) != 0) {
 		fall_back_to_sync(p);
 		return 1;
 	}

@@ -207,7 +207,8 @@ ring_prep_file(const struct reactor *r, struct io_uring_sqe *sqe,
 	       const struct op *op)
 {
 	int index = 0;
-	bool fixed = r->buffers_registered &&
+	/* The kernel (6.18) takes atomic writes from plain memory only. */
+	bool fixed = r->buffers_registered && (op->flags & RWF_ATOMIC) == 0 &&
 		     buf_pool_holds(r->pool, op->buf, op->len, &index);
 
 	if (op->kind == OP_READ && fixed)

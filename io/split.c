@@ -17,7 +17,7 @@ split_reason_name(enum split_reason r)
 		[SPLIT_YES] = "split",   [SPLIT_ALIGNED] = "aligned",
 		[SPLIT_SMALL] = "small", [SPLIT_NO_DIRECT] = "no-direct",
 		[SPLIT_MODE] = "mode",   [SPLIT_CACHED] = "cached",
-		[SPLIT_LONE] = "lone",
+		[SPLIT_LONE] = "lone",   [SPLIT_ATOMIC] = "atomic",
 	};
 
 	assert(r < SPLIT_REASONS);
@@ -39,6 +39,20 @@ split_whole(struct split *s, uint64_t offset, uint32_t bytes,
 	s->middle = segment(offset, offset);
 	s->tail = segment(offset, offset + bytes);
 	s->reason = why;
+}
+
+bool
+split_atomic(struct split *s, uint64_t offset, uint32_t bytes, uint32_t min,
+	     uint32_t max)
+{
+	if ((bytes & (bytes - 1)) != 0 || bytes < min || bytes > max ||
+	    offset % bytes != 0)
+		return false;
+	s->head = segment(offset, offset);
+	s->middle = segment(offset, offset + bytes);
+	s->tail = segment(offset + bytes, offset + bytes);
+	s->reason = SPLIT_ATOMIC;
+	return true;
 }
 
 void

@@ -40,9 +40,9 @@ io_edges_name(enum io_edges e)
 static uint64_t
 policy_pack(const struct io_policy *p)
 {
-	return (uint64_t)p->direct_min << 32 | (uint64_t)p->read_mode << 12 |
-	       (uint64_t)p->write_mode << 8 | (uint64_t)p->edges << 4 |
-	       (uint64_t)p->stable_floor;
+	return (uint64_t)p->direct_min << 32 | (uint64_t)p->torn_free << 16 |
+	       (uint64_t)p->read_mode << 12 | (uint64_t)p->write_mode << 8 |
+	       (uint64_t)p->edges << 4 | (uint64_t)p->stable_floor;
 }
 
 struct io_policy
@@ -56,6 +56,7 @@ volume_policy(const struct volume *v)
 		.write_mode = (enum io_mode)(w >> 8 & 0xf),
 		.edges = (enum io_edges)(w >> 4 & 0xf),
 		.stable_floor = (enum io_stable)(w & 0xf),
+		.torn_free = (w >> 16 & 1) != 0,
 	};
 }
 
@@ -94,6 +95,13 @@ fallback_text(const struct volume_facts *f, const struct io_policy *asked,
 		return "the file system has no uncached I/O: "
 		       "edges are dropped instead";
 	return NULL;
+}
+
+const char *
+volume_refuses(const struct volume *v, const struct io_policy *policy)
+{
+	/* Nothing is written where nothing can be. */
+	return policy->torn_free && !v->read_only ? v->facts.atomic_why : NULL;
 }
 
 const char *

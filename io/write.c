@@ -360,7 +360,7 @@ goes_through(const struct io_write *w)
 	struct stat st;
 
 	return wanted(w) == IO_DATA_SYNC && !w->extending &&
-	       w->split.reason == SPLIT_ALIGNED &&
+	       (w->atomic || w->split.reason == SPLIT_ALIGNED) &&
 	       volume_facts(w->file->volume)->sync_by_fua &&
 	       sync_alone(w->file, &w->lock) && fstat(w->file->fd, &st) == 0 &&
 	       st.st_blocks * 512 >= st.st_size;
@@ -441,6 +441,24 @@ goes_lone(const struct io_write *w)
 	       (r == SPLIT_YES || (r == SPLIT_ALIGNED && extends(w)));
 }
 
+/* Whatever the mode, and whoever has its pages in the cache. A file that cannot
+ * what its file system can (encrypted, say) is written as others are. */
+static bool
+choose_atomic(struct io_write *w)
+{
+	const struct file_facts *f = &w->file->facts;
+	const struct volume_facts *v = volume_facts(w->file->volume);
+	struct split s;
+
+	w->atomic = split_atomic(&w->split, w->offset, w->bytes, f->atomic_min,
+				 f->atomic_max);
+	if (!w->atomic &&
+	    split_atomic(&s, w->offset, w->bytes, v->atomic_bytes_min,
+			 v->atomic_bytes_max))
+		count_add(&counters(w)->writes_tearable, 1);
+	return w->atomic;
+}
+
 static void
 choose(struct io_write *w)
 {
@@ -453,6 +471,8 @@ choose(struct io_write *w)
 		    w->policy.write_mode);
 	w->keep_track = w->policy.write_mode == IO_DIRECT &&
 			w->policy.edges == IO_EDGES_DROP;
+	if (w->policy.torn_free && choose_atomic(w))
+		return;
 	if (goes_cached(w))
 		split_whole(&w->split, w->offset, w->bytes, SPLIT_CACHED);
 	else if (goes_lone(w))

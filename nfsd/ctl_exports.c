@@ -54,6 +54,7 @@ policy_json(const struct io_policy *p)
 	put(o, "direct-min", p->direct_min);
 	put_text(o, "stable-floor",
 		 conf_stable_name((enum conf_stable)p->stable_floor));
+	put_text(o, "torn-free", p->torn_free ? "yes" : "no");
 	return o;
 }
 

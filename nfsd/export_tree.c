@@ -196,6 +196,8 @@ policy_make(struct io_policy *out, const struct conf *conf,
 		if (from[i]->has_stable_floor)
 			out->stable_floor =
 				(enum io_stable)from[i]->stable_floor;
+		if (from[i]->has_torn_free)
+			out->torn_free = from[i]->torn_free;
 	}
 }
 
@@ -271,6 +273,27 @@ tree_open(struct export_loader *l, const struct export_place *p, uint64_t id,
 	return *ret ? 0 : tree_make(l, p, id, read_only, ret);
 }
 
+/* What a policy promises and the place cannot keep is refused. */
+static int
+check_promises(struct export_loader *l, const struct export_place *p,
+	       const struct export_tree *t)
+{
+	const struct conf_export *c = p->conf;
+	struct io_policy policy;
+	const char *why;
+
+	if (!t)
+		return 0;
+	policy_make(&policy, l->load->conf, &c->clients[0].options.policy,
+		    p->fs_type);
+	why = volume_refuses(t->volume, &policy);
+	if (!why)
+		return 0;
+	conf_report_error(l->r, c->file, c->line,
+			  "%s: torn-free is refused: %s", c->path, why);
+	return -EOPNOTSUPP;
+}
+
 /* Both, where both are wanted; what is new shares what the other has counted
  * and its verifier. */
 int
@@ -284,9 +307,12 @@ export_trees_open(struct export_loader *l, const struct export_place *p,
 	ro_is_old = e->ro_tree && atomic_load(&e->ro_tree->refs) > 1;
 	if (r == 0)
 		r = tree_open(l, p, e->id, false, &e->rw_tree);
-	if (r < 0) {
+	if (r < 0)
 		conf_report_error(l->r, c->file, c->line, "%s: %s", c->path,
 				  strerror(-r));
+	else
+		r = check_promises(l, p, e->rw_tree);
+	if (r < 0) {
 		export_close(e);
 		return r;
 	}

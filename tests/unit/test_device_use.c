@@ -6,6 +6,7 @@
  * synced.
  */
 #include "io/device.h"
+#include "io/file.h"
 
 #include "io_client.h"
 #include "loop_fs.h"
@@ -240,6 +241,112 @@ sync_choice(void **state)
 	check_sync("write through", "0", true);
 }
 
+/* torn-free ------------------------------------------------------------------
+ */
+
+static int
+write_whole(struct file *f, uint64_t offset, uint32_t bytes)
+{
+	struct client_write w = { .gen = 3 };
+
+	w.io.stable = IO_FILE_SYNC;
+	client_write(&w, engine_reactor(env.engine, 0), f, offset, bytes);
+	assert_true(w.io.error != 0 || w.io.written == bytes);
+	return w.io.error;
+}
+
+static void
+open_torn_free(void)
+{
+	struct io_policy policy = direct_policy;
+
+	policy.torn_free = true;
+	open_volume(&policy);
+	assert_null(volume_refuses(env.volume, &direct_policy));
+}
+
+/* What cannot be written whole fails: it is not written otherwise. All else is
+ * as ever. */
+static void
+torn_free_or_not_at_all(void **state)
+{
+	const struct volume_counters *c;
+	struct file *f;
+
+	(void)state;
+	must_run();
+	open_torn_free();
+	c = volume_counters(env.volume);
+	f = create_named(env.engine, env.volume, "whole");
+	/* This file could not, although the volume might. */
+	f->facts.atomic_min = f->facts.atomic_max = 0;
+	assert_int_equal(write_whole(f, 65536, 65536), 0);
+	assert_int_equal(counted(&c->writes[SPLIT_ATOMIC]), 0);
+	assert_int_equal(counted(&c->writes_tearable),
+			 volume_facts(env.volume)->atomic_bytes_max >= 65536);
+	/* More than any kernel takes, whatever this one says. */
+	f->facts.atomic_min = 4096;
+	f->facts.atomic_max = 4u << 20;
+	assert_int_equal(write_whole(f, 4u << 20, 4u << 20), -EIO);
+	assert_int_equal(counted(&c->writes[SPLIT_ATOMIC]), 1);
+	assert_int_equal(write_whole(f, 4096, 65536), 0);
+	assert_int_equal(write_whole(f, 65536, 131072 + 4096), 0);
+	assert_int_equal(write_whole(f, 65536, 47008), 0);
+	assert_int_equal(counted(&c->writes[SPLIT_ATOMIC]), 1);
+	assert_false(atomic_load(&f->direct_refused));
+	file_put(f);
+	close_volume();
+	assert_int_equal(unlinkat(env.root, "whole", 0), 0);
+}
+
+static void
+check_whole_file(void)
+{
+	struct file *f = open_named(env.engine, env.volume, "whole");
+	struct client_read r = { 0 };
+	uint8_t *p = malloc(65536);
+
+	assert_non_null(p);
+	for (uint64_t at = 0; at < 1048576; at += 65536) {
+		client_read(&r, engine_reactor(env.engine, 0), f, at, 65536, p);
+		assert_int_equal(r.io.got, 65536);
+		assert_int_equal(pattern_check(p, at, 65536, 3), 65536);
+	}
+	free(p);
+	file_put(f);
+}
+
+/* Where this kernel has atomic writes on the file system (XFS from Linux 6.16
+ * on has them on any device): they are taken, over what is there and beyond. */
+static void
+torn_free(void **state)
+{
+	const struct volume_counters *c;
+	struct file *f;
+
+	(void)state;
+	must_run();
+	open_torn_free();
+	c = volume_counters(env.volume);
+	if (volume_facts(env.volume)->atomic_bytes_max < 65536) {
+		print_message("skipped: %s\n",
+			      volume_facts(env.volume)->atomic_why);
+		close_volume();
+		skip();
+	}
+	f = create_named(env.engine, env.volume, "whole");
+	for (int round = 0; round < 2; round++) {
+		for (uint64_t at = 0; at < 1048576; at += 65536)
+			assert_int_equal(write_whole(f, at, 65536), 0);
+		assert_int_equal(write_whole(f, 12288, 4096), 0);
+	}
+	assert_int_equal(counted(&c->writes[SPLIT_ATOMIC]), 34);
+	file_put(f);
+	check_whole_file();
+	close_volume();
+	assert_int_equal(unlinkat(env.root, "whole", 0), 0);
+}
+
 /* frame ----------------------------------------------------------------------
  */
 
@@ -280,6 +387,8 @@ main(void)
 		cmocka_unit_test(few_requests),
 		cmocka_unit_test(many_requests),
 		cmocka_unit_test(sync_choice),
+		cmocka_unit_test(torn_free_or_not_at_all),
+		cmocka_unit_test(torn_free),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

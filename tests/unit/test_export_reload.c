@@ -72,6 +72,24 @@ fallback_is_told(void **state)
 	assert_int_equal(umount("b"), 0);
 }
 
+/* A promise that cannot be kept is not made; where nobody writes it can. */
+static void
+torn_free_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct export_table *t;
+
+	assert_int_equal(mount("t", "b", "tmpfs", 0, NULL), 0);
+	assert_int_equal(world_load(w, &t, NULL, "%s/b *(rw,torn-free=yes)\n"),
+			 -EOPNOTSUPP);
+	assert_true(world_said(w, false,
+			       "torn-free is refused: ", "no direct I/O"));
+	assert_int_equal(world_load(w, &t, NULL, "%s/b *(ro,torn-free=yes)\n"),
+			 0);
+	export_table_put(t);
+	assert_int_equal(umount("b"), 0);
+}
+
 /* reload -------------------------------------------------------------- */
 
 static bool
@@ -219,6 +237,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(policy_of_line_over_conf_over_default),
 		TEST(fallback_is_told),
+		TEST(torn_free_is_refused),
 		TEST(carried_over),
 		TEST(carried_ro_gets_rw),
 		TEST(failure_changes_nothing),

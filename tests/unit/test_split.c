@@ -114,6 +114,32 @@ random_large(void **state)
 	}
 }
 
+/* A power of two at a multiple of itself, within what can be written so. */
+static void
+atomic(void **state)
+{
+	struct split s;
+
+	(void)state;
+	for (uint32_t n = 1; n < 70000; n++)
+		for (uint64_t at = 0; at < 4; at++) {
+			bool is = (n & (n - 1)) == 0 && n >= 4096 && n <= 32768;
+			bool here = is && at * 8192 % n == 0;
+
+			assert_int_equal(
+				split_atomic(&s, at * 8192, n, 4096, 32768),
+				here);
+			if (!here)
+				continue;
+			assert_int_equal(s.reason, SPLIT_ATOMIC);
+			assert_int_equal(s.middle.offset, at * 8192);
+			assert_int_equal(s.middle.bytes, n);
+			assert_int_equal(s.head.bytes + s.tail.bytes, 0);
+		}
+	/* No device: never. */
+	assert_false(split_atomic(&s, 0, 4096, 0, 0));
+}
+
 static void
 at_the_largest_offset(void **state)
 {
@@ -153,6 +179,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exhaustive_small),
 		cmocka_unit_test(random_large),
+		cmocka_unit_test(atomic),
 		cmocka_unit_test(at_the_largest_offset),
 		cmocka_unit_test(reasons),
 	};
