@@ -179,6 +179,14 @@ struct sync_job {
 	struct sync_waiter *held;    /* for fewer dirty pages, newest first */
 };
 
+struct strand {
+	pthread_mutex_t mutex; /* guards what follows */
+	struct work *first, *last;
+	bool busy;         /* work is submitted or runs */
+	struct file *file; /* a reference while busy */
+	struct work work;
+};
+
 struct inode {
 	pthread_mutex_t mutex; /* guards what follows */
 	pthread_cond_t cond;   /* for blocked threads: freeze */
@@ -196,6 +204,7 @@ struct inode {
 	LIST_ENTRY(inode) in_cache;
 	LIST_HEAD(, file) files;
 	unsigned refs;
+	struct strand strand; /* any thread */
 	/* any thread: when the last direct write came, 0: never */
 	_Atomic uint64_t direct_ns;
 	/* constant */
@@ -305,6 +314,16 @@ void inode_unlock(struct inode *i, struct range_lock *l);
 /* Are there pages of [offset, offset + bytes) in the page cache that are not of
  * our edges? */
 bool inode_cached(struct file *f, uint64_t offset, uint64_t bytes);
+
+/* strand.c ----------------------------------------------------------------- */
+
+void strand_init(struct strand *s);
+void strand_fini(struct strand *s);
+/* Any thread: run w on a worker, after all that was submitted for f's inode
+ * before; then w->done as with work_submit. f is in use. */
+void strand_submit(struct file *f, struct work *w);
+/* Does work of f's inode run, or wait? Only a hint. */
+bool strand_busy(struct file *f);
 
 /* sync.c ------------------------------------------------------------------- */
 

@@ -28,6 +28,7 @@ inode_new(struct file *first, const struct stat *st)
 	pthread_mutex_init(&i->mutex, NULL);
 	pthread_cond_init(&i->cond, NULL);
 	edge_init(&i->edges, page_bytes());
+	strand_init(&i->strand);
 	return i;
 }
 
@@ -39,6 +40,7 @@ inode_free(struct inode *i)
 	assert(i->ranges.head == NULL && !i->job.busy && !i->frozen);
 	assert(i->job.waiting == NULL && i->job.held == NULL);
 	edge_fini(&i->edges);
+	strand_fini(&i->strand);
 	volume_put(i->volume);
 	pthread_cond_destroy(&i->cond);
 	pthread_mutex_destroy(&i->mutex);

@@ -69,6 +69,7 @@ struct op {
 	bool busy;
 	bool async;
 	bool nowait;
+	bool tells;
 	bool cancelled;
 	int fd;
 	uint32_t slot;
@@ -101,15 +102,14 @@ void op_sendmsg(struct reactor *r, struct op *op, int fd,
  * Read or write a file at offset. rwf are RWF_ flags. A buf inside the
  * reactor's pool goes as a fixed buffer. First tried with RWF_NOWAIT where the
  * kernel takes it; -EAGAIN is counted as a punt and retried on io-wq inside
- * ring.c, so the caller never sees it. async sends it to io-wq at once (and
- * counts it as a punt): for what is known to block, as an extending direct
- * write. May be short. fd must not be O_NONBLOCK: io-wq would not wait either,
- * and -EAGAIN came back.
+ * ring.c, so the caller never sees it, unless a write tells: then it comes back
+ * as -EAGAIN, for the caller to do it elsewhere. May be short. fd must not be
+ * O_NONBLOCK: io-wq would not wait either, and -EAGAIN came back.
  */
 void op_read(struct reactor *r, struct op *op, int fd, void *buf, uint32_t len,
 	     uint64_t offset, int rwf);
 void op_write(struct reactor *r, struct op *op, int fd, const void *buf,
-	      uint32_t len, uint64_t offset, int rwf, bool async);
+	      uint32_t len, uint64_t offset, int rwf, bool tells);
 /* Ask for an early end; done() still comes, with -ECANCELED or the result. */
 void op_cancel(struct reactor *r, struct op *op);
 
@@ -631,6 +631,7 @@ struct io_piece {
 	uint8_t again; /* times that it was told -EAGAIN */
 	bool direct;
 	bool busy;
+	bool blocks; /* the ring would have punted it */
 };
 
 /*
@@ -660,7 +661,7 @@ struct io_write {
 	struct range_lock lock;
 	struct sync_waiter waiter;
 	struct message msg;
-	struct work solo;
+	struct work work; /* all of it, on a worker */
 	struct io_policy policy;
 	struct split split;
 	struct io_piece piece[IO_PIECES_MAX];

@@ -359,19 +359,21 @@ op_read(struct reactor *r, struct op *op, int fd, void *buf, uint32_t len,
 	op->flags = rwf;
 	op->async = false;
 	op->nowait = true;
+	op->tells = false;
 	op_begin(r, op, OP_READ, fd);
 }
 
 void
 op_write(struct reactor *r, struct op *op, int fd, const void *buf,
-	 uint32_t len, uint64_t offset, int rwf, bool async)
+	 uint32_t len, uint64_t offset, int rwf, bool tells)
 {
 	op->buf = (void *)buf; /* only read */
 	op->len = len;
 	op->offset = offset;
 	op->flags = rwf;
-	op->async = async;
-	op->nowait = !async;
+	op->async = false;
+	op->nowait = true;
+	op->tells = tells;
 	op_begin(r, op, OP_WRITE, fd);
 }
 /* NOLINTEND(readability-function-size) */

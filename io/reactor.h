@@ -235,6 +235,8 @@ int crew_new(struct crew **ret, struct engine *e, char letter,
 /* Finishes what was submitted, then joins. NULL is fine. */
 void crew_free(struct crew *c);
 void crew_submit(struct crew *c, struct work *w);
+/* run() has ended: done() shall come on the reactor. */
+void work_tell(struct work *w);
 
 /* buf.c ----------------------------------------------------------------------
  */

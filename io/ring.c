@@ -312,6 +312,10 @@ ring_again_file(struct reactor *r, struct op *op)
 		punt = true;
 	if (!punt || !op->nowait || op->cancelled)
 		return false;
+	if (op->tells) {
+		op->res = -EAGAIN;
+		return false;
+	}
 	op->nowait = false;
 	op->async = true;
 	op_submit(r, op);

@@ -34,6 +34,16 @@ work_done(struct message *m)
 	w->done(w);
 }
 
+void
+work_tell(struct work *w)
+{
+	w->msg.run = work_done;
+	if (w->quiet)
+		reactor_post_quiet(w->reactor, &w->msg);
+	else
+		reactor_post(w->reactor, &w->msg);
+}
+
 static void
 work_run(struct work *w)
 {
@@ -41,13 +51,8 @@ work_run(struct work *w)
 	bool wants_done = w->done != NULL;
 
 	w->run(w);
-	if (!wants_done)
-		return;
-	w->msg.run = work_done;
-	if (w->quiet)
-		reactor_post_quiet(w->reactor, &w->msg);
-	else
-		reactor_post(w->reactor, &w->msg);
+	if (wants_done)
+		work_tell(w);
 }
 
 /* NULL: the crew ends and nothing is left. */

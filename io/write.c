@@ -7,10 +7,9 @@
  * issue pieces, take their results, leave the ranges, and, for a stable WRITE,
  * join the next sync.
  *
- * A WRITE that extends the file issues the tail after all else has landed, and
- * the middle chunk by chunk, so that a failure leaves no bytes behind a hole.
- * What is told is the contiguous prefix that was written. A lone stable WRITE
- * goes another way, see solo.
+ * A WRITE that extends the file is written by one worker, piece by piece, so
+ * that a failure leaves no bytes behind a hole. What is told is the contiguous
+ * prefix that was written. A lone stable WRITE goes another way, see solo.
  *
  * It knows no stable_how but as an order to sync. RFC 1813, 3.3.7.
  */
@@ -119,11 +118,10 @@ write_settle(struct io_write *w)
 }
 
 static void
-write_landed(struct io_write *w)
+write_settled(struct io_write *w)
 {
 	bool waits = false;
 
-	write_settle(w);
 	if (w->through && w->written == w->bytes) {
 		count_add(&counters(w)->writes_through, 1);
 		w->waiter.error = 0;
@@ -138,6 +136,13 @@ write_landed(struct io_write *w)
 	}
 	if (!waits)
 		write_finish(w);
+}
+
+static void
+write_landed(struct io_write *w)
+{
+	write_settle(w);
+	write_settled(w);
 }
 
 /* pieces on their way ------------------------------------------------------ */
@@ -163,7 +168,14 @@ piece_result(struct io_piece *p, int res)
 static void
 piece_op_done(struct op *op, int res)
 {
-	piece_result(container_of(op, struct io_piece, op), res);
+	struct io_piece *p = container_of(op, struct io_piece, op);
+
+	if (res == -EAGAIN && !p->direct) {
+		p->blocks = true;
+		piece_go(p);
+	} else {
+		piece_result(p, res);
+	}
 }
 
 static void
@@ -182,12 +194,16 @@ piece_work_done(struct work *work)
 	piece_result(p, p->res);
 }
 
+/* The ring would punt it, or did, or would as soon as it meets what another
+ * thread writes there. */
 static bool
-goes_to_worker(const struct io_piece *p)
+goes_to_strand(const struct io_piece *p)
 {
-	const struct volume_facts *f = volume_facts(p->write->file->volume);
+	const struct file *f = p->write->file;
 
-	return !p->direct && !f->nowait_buffered;
+	return !p->direct &&
+	       (p->blocks || !volume_facts(f->volume)->nowait_buffered ||
+		strand_busy((struct file *)f));
 }
 
 /* (Re)issue what is left of p. */
@@ -196,18 +212,18 @@ piece_go(struct io_piece *p)
 {
 	struct io_write *w = p->write;
 
-	if (goes_to_worker(p)) {
+	if (goes_to_strand(p)) {
 		p->work = (struct work){ .run = piece_work_run,
 					 .done = piece_work_done,
 					 .reactor = w->reactor };
 		count_add(&reactor_counters(w->reactor)->punts, 1);
-		work_submit(reactor_engine(w->reactor), WORK_DATA, &p->work);
+		strand_submit(w->file, &p->work);
 		return;
 	}
 	p->op.done = piece_op_done;
 	op_write(w->reactor, &p->op, piece_fd(p), p->data + p->done_bytes,
 		 p->bytes - p->done_bytes, p->offset + p->done_bytes, p->rwf,
-		 p->direct && w->extending);
+		 !p->direct);
 }
 
 static void
@@ -250,9 +266,6 @@ issue_middle(struct io_write *w)
 		uint64_t offset = w->middle_next;
 		uint32_t bytes = write_chunk_bytes(w);
 
-		if (w->extending && offset != w->split.middle.offset &&
-		    w->flying > 0)
-			return;
 		p = idle_middle(w);
 		if (p == NULL)
 			return;
@@ -265,13 +278,8 @@ static void
 issue_tail(struct io_write *w)
 {
 	const struct segment *t = &w->split.tail;
-	uint64_t middle_end = w->split.middle.offset + w->split.middle.bytes;
 
-	if (w->tail_issued || t->bytes == 0)
-		return;
-	if (w->extending && (w->flying > 0 || w->middle_next < middle_end))
-		return;
-	if (w->fail_at <= t->offset)
+	if (w->tail_issued || t->bytes == 0 || w->fail_at <= t->offset)
 		return;
 	w->tail_issued = true;
 	piece_start(w, &w->piece[PIECE_TAIL], t->offset, t->bytes, false);
@@ -287,10 +295,10 @@ write_go_on(struct io_write *w)
 		write_landed(w);
 }
 
-/* solo --------------------------------------------------------------------- */
+/* on one worker ------------------------------------------------------------ */
 
 static void
-solo_piece(struct io_write *w, uint64_t offset, uint32_t bytes, bool direct)
+here_piece(struct io_write *w, uint64_t offset, uint32_t bytes, bool direct)
 {
 	struct io_piece *p = &w->piece[PIECE_HEAD];
 	int r;
@@ -304,27 +312,62 @@ solo_piece(struct io_write *w, uint64_t offset, uint32_t bytes, bool direct)
 	piece_note(p, r);
 }
 
-/* On a worker: all pieces, then the sync. Once that is joined, w may be gone.
- */
+/* All pieces, in their order. */
 static void
-solo_run(struct work *work)
+write_here(struct io_write *w)
 {
-	struct io_write *w = container_of(work, struct io_write, solo);
 	const struct split *s = &w->split;
 	uint64_t end = s->middle.offset + s->middle.bytes;
 
 	if (s->head.bytes > 0)
-		solo_piece(w, s->head.offset, s->head.bytes, false);
+		here_piece(w, s->head.offset, s->head.bytes, false);
 	while (w->middle_next < end && w->middle_next < w->fail_at) {
 		uint64_t offset = w->middle_next;
 		uint32_t bytes = write_chunk_bytes(w);
 
 		w->middle_next += bytes;
-		solo_piece(w, offset, bytes, true);
+		here_piece(w, offset, bytes, true);
 	}
 	if (s->tail.bytes > 0 && w->fail_at > s->tail.offset)
-		solo_piece(w, s->tail.offset, s->tail.bytes, false);
+		here_piece(w, s->tail.offset, s->tail.bytes, false);
 	write_settle(w);
+}
+
+static void
+extend_run(struct work *work)
+{
+	write_here(container_of(work, struct io_write, work));
+}
+
+static void
+extend_done(struct work *work)
+{
+	write_settled(container_of(work, struct io_write, work));
+}
+
+/*
+ * The kernel extends a file by one write at a time and waits for each: so does
+ * one worker, for all that come to the inode; and piece by piece, so that a
+ * failure leaves no bytes behind a hole.
+ */
+static void
+extend_start(struct io_write *w)
+{
+	w->work = (struct work){ .run = extend_run,
+				 .done = extend_done,
+				 .reactor = w->reactor };
+	count_add(&reactor_counters(w->reactor)->punts, 1);
+	strand_submit(w->file, &w->work);
+}
+
+/* On a worker: all pieces, then the sync. Once that is joined, w may be gone.
+ */
+static void
+solo_run(struct work *work)
+{
+	struct io_write *w = container_of(work, struct io_write, work);
+
+	write_here(w);
 	w->waiter.anywhere = w->anywhere;
 	if (w->written > 0)
 		sync_join_here(w->file, &w->waiter);
@@ -369,9 +412,9 @@ goes_through(const struct io_write *w)
 static void
 solo_start(struct io_write *w)
 {
-	w->solo = (struct work){ .run = solo_run };
+	w->work = (struct work){ .run = solo_run };
 	w->msg.run = finish_later;
-	work_submit(reactor_engine(w->reactor), WORK_DATA, &w->solo);
+	work_submit(reactor_engine(w->reactor), WORK_DATA, &w->work);
 }
 
 /* begin -------------------------------------------------------------------- */
@@ -391,6 +434,10 @@ write_begin(struct io_write *w)
 	w->through = goes_through(w);
 	if (!w->through && goes_solo(w)) {
 		solo_start(w);
+		return;
+	}
+	if (w->extending) {
+		extend_start(w);
 		return;
 	}
 	if (head->bytes > 0)

@@ -72,7 +72,7 @@ struct task {
 	uint32_t len;
 	int flags; /* MSG_ or RWF_ */
 	uint64_t offset;
-	bool async;
+	bool tells;
 	const struct msghdr *msg;
 	int res;
 	_Atomic int finished; /* how often: must be 1 */
@@ -114,7 +114,7 @@ task_begin(struct reactor *r, void *arg)
 		break;
 	default:
 		op_write(r, op, t->fd, t->buf, t->len, t->offset, t->flags,
-			 t->async);
+			 t->tells);
 	}
 	/* done() never comes from inside. */
 	assert_int_equal(t->finished, 0);
