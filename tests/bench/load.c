@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static const char usage_text[] =
-	"usage: nvnfsd-load [OPTION...] write|read|null|remove\n"
+	"usage: nvnfsd-load [OPTION...] write|read|null|commit|remove\n"
 	"  --server ADDR        (127.0.0.1)\n"
 	"  --port N             NFS port (default: ask rpcbind)\n"
 	"  --mount-port N       MOUNT port (default: as --port)\n"
@@ -283,6 +283,8 @@ operation(struct load_options *o, const char *word)
 		o->op = LOAD_READ;
 	else if (strcmp(word, "null") == 0)
 		o->op = LOAD_NULL;
+	else if (strcmp(word, "commit") == 0)
+		o->op = LOAD_COMMIT;
 	else if (strcmp(word, "remove") == 0)
 		o->op = LOAD_REMOVE;
 	else

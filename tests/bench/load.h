@@ -20,7 +20,7 @@
 
 #include "tests/bench/pattern.h"
 
-enum load_op { LOAD_WRITE, LOAD_READ, LOAD_NULL, LOAD_REMOVE };
+enum load_op { LOAD_WRITE, LOAD_READ, LOAD_NULL, LOAD_COMMIT, LOAD_REMOVE };
 
 /* A record as one request, or cut at its last page boundary into two. */
 enum load_split { SPLIT_NONE, SPLIT_AFTER, SPLIT_TOGETHER };
@@ -119,6 +119,8 @@ struct slot {
 #define LATENCY_BITS    7u
 #define LATENCY_CLASSES ((64u - LATENCY_BITS + 1) << LATENCY_BITS)
 #define SECONDS_MAX     7200u
+#define TICK_NS         100000000u
+#define TICKS_MAX       (SECONDS_MAX * (1000000000u / TICK_NS))
 
 struct load {
 	struct load_options opt;
@@ -143,8 +145,8 @@ struct load {
 
 	uint64_t latency[LATENCY_CLASSES];
 	uint64_t latency_min_ns, latency_max_ns, latency_sum_ns;
-	uint64_t second_bytes[SECONDS_MAX]; /* answered in each second */
-	unsigned seconds;
+	uint64_t tick_bytes[TICKS_MAX]; /* answered in each tick */
+	unsigned ticks;
 	uint64_t start_ns, last_reply_ns, stable_ns;
 	uint64_t bytes, operations, errors, mismatches, first_mismatch;
 	uint64_t verifier_changes, resent, short_replies, reconnects, commits;

@@ -111,15 +111,15 @@ add_rates(struct json_object *o, const struct load *l)
 }
 
 static struct json_object *
-by_second(const struct load *l)
+by_tick(const struct load *l)
 {
 	struct json_object *o = json_object_new_array();
 
-	for (unsigned i = 0; i < l->seconds; i++) {
+	for (unsigned i = 0; i < l->ticks; i++) {
 		char text[32];
-		double mib = (double)l->second_bytes[i] / (1 << 20);
+		double mib = (double)l->tick_bytes[i] / (1 << 20);
 
-		(void)snprintf(text, sizeof(text), "%.6g", mib);
+		(void)snprintf(text, sizeof(text), "%.5g", mib);
 		json_object_array_add(o, json_object_new_double_s(mib, text));
 	}
 	return o;
@@ -149,7 +149,8 @@ report(struct load *l, bool good, FILE *out)
 {
 	struct json_object *o = json_object_new_object();
 	static const char *const stable[] = { "unstable", "data", "file" };
-	static const char *const op[] = { "write", "read", "null", "remove" };
+	static const char *const op[] = { "write", "read", "null", "commit",
+					  "remove" };
 	int rc;
 
 	json_object_object_add(o, "op", json_object_new_string(op[l->opt.op]));
@@ -166,7 +167,8 @@ report(struct load *l, bool good, FILE *out)
 	add_uint(o, "operations", l->operations);
 	add_rates(o, l);
 	json_object_object_add(o, "latency_us", latency(l));
-	json_object_object_add(o, "mib_by_second", by_second(l));
+	add_double(o, "tick_seconds", TICK_NS / 1e9);
+	json_object_object_add(o, "mib_by_tick", by_tick(l));
 	add_uint(o, "errors", l->errors);
 	add_uint(o, "mismatches", l->mismatches);
 	if (l->mismatches)

@@ -220,7 +220,7 @@ slot_done(struct slot *s)
 	struct slot *lead = s->lead ? s->lead : s;
 	struct load *l = s->load;
 	uint64_t now = now_ns();
-	uint64_t second = (now - l->start_ns) / 1000000000u;
+	uint64_t tick = (now - l->start_ns) / TICK_NS;
 
 	s->busy = false;
 	if (lead->busy || (lead->twin != NULL && lead->twin->busy))
@@ -229,11 +229,12 @@ slot_done(struct slot *s)
 	l->last_reply_ns = now;
 	l->operations++;
 	l->writer_done[lead->writer]++;
-	if (second < SECONDS_MAX) {
-		l->second_bytes[second] += record_len(l, lead->record);
-		l->seconds = (unsigned)second + 1;
+	if (tick < TICKS_MAX) {
+		l->tick_bytes[tick] += record_len(l, lead->record);
+		l->ticks = (unsigned)tick + 1;
 	}
-	if (l->opt.seconds > 0 && second >= l->opt.seconds)
+	if (l->opt.seconds > 0 &&
+	    now - l->start_ns >= l->opt.seconds * 1000000000u)
 		l->over = true;
 	slot_next(lead);
 }
@@ -478,7 +479,7 @@ run(struct load *l)
 		if (conn_turn(l) < 0)
 			return false;
 	l->start_ns = l->last_reply_ns = now_ns();
-	good = pass(l);
+	good = l->opt.op == LOAD_COMMIT ? commit_all(l) : pass(l);
 	l->over = false;
 	l->settling = true;
 	l->stable_ns = l->last_reply_ns;

@@ -4,7 +4,7 @@ the run has no figures for is not judged."""
 from dataclasses import dataclass
 from typing import Callable
 
-from .stats import add, figure_text, ratio
+from .stats import add, figure_text, paired_ratio, ratio
 
 
 @dataclass
@@ -48,6 +48,36 @@ def lone_sync(point):
 def other_point(point, base, figure, server='nvnfsd'):
     return lambda r: ratio(r.median(point, server, figure),
                            r.median(base, server, figure))
+
+
+def quotient(point, figure, base_figure, server):
+    return lambda r: ratio(r.median(point, server, figure),
+                           r.median(point, server, base_figure))
+
+
+def across(point, figure, server, base_figure, base):
+    """One figure of a server to another of another, round by round."""
+    return lambda r: paired_ratio(r.series(point, server, figure),
+                                  r.series(point, base, base_figure))
+
+
+def lowest(prefix, figure, server, base):
+    def value(r):
+        found = [r.ratio(p, figure, server, base) for p in r.points()
+                 if p.startswith(prefix)]
+        return min((x for x in found if x is not None), default=None)
+    return value
+
+
+def ten_ms_or_thrice(point, server):
+    def limit(r):
+        alone = r.median(point, server, 'p99_us')
+        return None if alone is None else max(10000, 3 * alone)
+    return limit
+
+
+def percent(x):
+    return None if x is None else 100 * x
 
 
 S = 'shared-page/'
@@ -118,6 +148,44 @@ BARS = [
                                            'dirty_peak_mib'), 64),
         Check('resident pages a WRITE',
               med(S + '6000-unstable', 'resident_call'), 0.01)]),
+    *[(f'steady, {mode}', [
+        Check('last quarter, of the first',
+              med('steady', 'last_to_first', server), 0.95, False),
+        Check('p99.9, of p50', quotient('steady', 'p99_9_us', 'p50_us',
+                                        server), 10),
+        Check("to stable, of our buffered mode's last quarter",
+              across('steady', 'mib_s_stable', server, 'last_quarter',
+                     'nvnfsd/w-buffered'), 1.5, False),
+        Check("whole CPU, of our buffered mode's",
+              versus('steady', 'whole_s_gib', 'nvnfsd/w-buffered', server),
+              0.6)])
+      for mode, server in (('direct', 'nvnfsd'),
+                           ('dontcache', 'nvnfsd/w-dontcache'))],
+    ('wsize, dontcache', [
+        Check('to stable, of buffered; the least of all sizes',
+              lowest('wsize/', 'mib_s_stable', 'nvnfsd/w-dontcache',
+                     'nvnfsd/w-buffered'), 0.95, False)]),
+    *[(f'neighbours, {mode}', [
+        Check('readers beside the stream, of alone',
+              other_point('neighbours/readers-beside',
+                          'neighbours/readers-alone', 'calls_s', server),
+              0.5, False),
+        Check('their p99 us, of 10 ms or 3 x alone',
+              med('neighbours/readers-beside', 'p99_us', server),
+              ten_ms_or_thrice('neighbours/readers-alone', server))])
+      for mode, server in (('direct', 'nvnfsd'),
+                           ('dontcache', 'nvnfsd/w-dontcache'))],
+    ('1,000,000-entry READDIRPLUS', [
+        Check('time, of a local readdir and statx',
+              versus('meta/readdirplus', 'seconds', 'local'), 2)]),
+    ('4,000 connections', [
+        Check('KiB each, idle', med('connections/idle-4000', 'rss_kib_conn'), 32),
+        Check('% of a core together, idle',
+              lambda r: percent(r.median('connections/idle-4000', 'nvnfsd',
+                                         'idle_cores')), 0.5),
+        Check('slowest, of the mean, busy',
+              med('connections/busy-4000', 'slowest_to_mean'), 0.3,
+              False)]),
     ('page cache growth, direct', [
         Check('MiB during 1 MiB WRITEs', med('seq-write', 'cache_growth_mib'),
               16),

@@ -72,16 +72,18 @@ class Cpu:
     and of what else ran. whole = machine - clients - others: the server with
     the kernel's write-back, loop and network threads."""
 
-    def __init__(self, servers, pid):
+    def __init__(self, servers, pid, running=()):
+        """running: clients that were there before and stay."""
         self._ours = {os.getpid(), *servers}
-        self._pid = pid
+        self._pid, self._running = pid, running
         self._start = self._sample()
 
     def _sample(self):
         t = os.times()
         return {'machine': machine_cpu(),
                 'server': process_cpu(self._pid) if self._pid else None,
-                'clients': t.children_user + t.children_system,
+                'clients': t.children_user + t.children_system +
+                sum(process_cpu(p) for p in self._running),
                 'harness': t.user + t.system,
                 'others': others_cpu(self._ours)}
 

@@ -4,12 +4,18 @@ read around each run. A record is one run of one point against one server."""
 import json
 import subprocess
 import sys
+import threading
 import time
-from pathlib import Path
+from types import SimpleNamespace
 
 from . import measure
-from .stats import difference, figure_text
+from .clients import Clients, Skip
 from .figures import figures
+from .stats import difference, figure_text
+
+BESIDE_FIRST = 0.5  # seconds that what runs beside has before the run
+SHOWN = ('mib_s', 'mib_s_stable', 'calls_s', 'entries_s', 'p50_us', 'p99_us',
+         'server_s_gib', 'whole_s_gib', 'server_us_call', 'rss_kib_conn')
 
 
 def say(text):
@@ -18,17 +24,18 @@ def say(text):
 
 class Runner:
     def __init__(self, build, storage, servers, out, work):
-        self.bin = Path(build) / 'tests/bench'
+        self.clients = Clients(build, storage, work)
         self.storage, self.servers = storage, servers
         self.out, self.work = out, work
         self.sampler = measure.Sampler(out, storage.device)
         self.failed = 0
         self.serial = 0
+        self.perf_lock = False
 
     def run(self, points, rounds):
         """Every round has every point on every server in turn."""
         todo = [(r, p, s) for r in range(rounds) for p in points
-                for s in self.servers if s.kind in p.kinds]
+                for s in self.servers if s.takes(p)]
         self.sampler.start()
         started = time.monotonic()
         try:
@@ -38,6 +45,7 @@ class Runner:
         finally:
             rows = self.sampler.stop()
             (self.out / 'memory.json').write_text(json.dumps(rows))
+            self.clients.close()
 
     def _progress(self, i, n, started, point, server):
         left = ''
@@ -47,147 +55,239 @@ class Runner:
         say(f'[{i + 1}/{n}{left}] {point.key} {server.name}')
 
     def _keep(self, record):
-        f = record['figures']
-        if not record['good']:
+        if 'skipped' in record:
+            say(f'    skipped: {record["skipped"]}')
+        elif not record['good']:
             self.failed += 1
             say(f'    FAILED: {record["error"]}')
         else:
-            say('    ' + ', '.join(f'{k} {figure_text(f[k])}' for k in
-                                   ('mib_s', 'mib_s_stable', 'calls_s',
-                                    'p50_us', 'server_s_gib', 'whole_s_gib',
-                                    'server_us_call') if f.get(k)))
+            f = record['figures']
+            say('    ' + ', '.join(f'{k} {figure_text(f[k])}' for k in SHOWN
+                                   if f.get(k)))
         with open(self.out / 'runs.jsonl', 'a', encoding='utf-8') as out:
             out.write(json.dumps(record) + '\n')
 
     # One run ------------------------------------------------------------------
 
     def one(self, r, point, server):
-        name = self._file(point)
+        name = self._file(point, server)
+        names = [name] + [f'{name}-beside-{i}'
+                          for i in range(len(point.beside))]
         record = {'workload': point.workload, 'point': point.key,
                   'server': server.name, 'kind': server.kind, 'round': r,
-                  'op': point.op, 'time': time.time()}
+                  'op': point.op, 'time': time.time(), 'good': False}
         try:
-            self._prepare(point, server, name)
-            record.update(self._measured(point, server, name))
-            if record['good'] and point.op == 'write' and server.mounts:
-                record['verified'] = self._read_back(point, server, name, r)
+            self._prepare(point, server, names)
+            record.update(self._measured(point, server, names))
+            if record['good']:
+                record['verified'] = self._verified(point, server, name, r)
+        except Skip as why:
+            record['skipped'] = str(why)
         except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
             record.update(good=False, error=str(error))
         finally:
-            if point.cgroup and server.cgroup:
-                server.cgroup.limit(None)
-            server.after_run()
-            if point.op == 'write':
-                self._remove(server, name)
-        if record['good'] and record.get('verified') is False:
+            self._after(point, server, names)
+        if record.get('verified') is False:
             record.update(good=False, error='what came back is not what was '
                           'written')
         record['figures'] = figures(record) if record['good'] else {}
         return record
 
-    def _file(self, point):
+    def _file(self, point, server):
         """Files to be read are laid down once, for all servers; those to be
         written have a name for every run, as servers remember names."""
         if point.op == 'read':
             return f'bench-read-{point.size}'
+        if point.client == 'meta':
+            return f'bench-meta-{point.entries}' if point.action == 'list' \
+                else f'bench-meta-{server.label}'
         self.serial += 1
         return f'bench-write-{self.serial}'
 
-    def _remove(self, server, name):
-        """By the server itself, lest it hold on to the blocks."""
-        if server.mounts:
-            self._load(server, 'remove', name, [])
-        elif server.local:
-            self.storage.remove(name)
-
-    def _load(self, server, op, name, options):
-        args = [self.bin / 'nvnfsd-load', op, *server.target(), '--file', name,
-                *options]
-        done = subprocess.run([str(a) for a in args], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if not done.stdout:
-            raise RuntimeError(done.stderr.strip() or 'no result')
-        return json.loads(done.stdout)
+    # Before -------------------------------------------------------------------
 
     def _layer(self):
         """Who lays files down: the first server that takes names."""
-        return next(s for s in self.servers if s.mounts and s.local)
+        return next(s for s in self.servers if s.mounts)
 
-    def _prepare(self, point, server, name):
-        if point.op == 'null':
-            server.before_run(self.storage, name)
-            return
-        there = self.storage.directory / name
-        if point.op == 'read' or point.rewrite:
-            if server.local and not (there.exists() and
-                                     there.stat().st_size == point.size):
-                self._lay_down(point, name)
-            if server.local:
-                self.storage.forget(name)
-        server.before_run(self.storage, name)
+    def _prepare(self, point, server, names):
+        if point.client == 'meta' and point.action == 'list' and server.local:
+            if not (self.storage.directory / names[0]).exists():
+                self.clients.entries_lay_down(names[0], point.entries)
+        if point.client in ('load', 'fio') and point.op != 'null':
+            self._files(point, server, names[0])
+        server.before_run(self.storage, names[0])
         if point.cgroup and server.cgroup:
             server.cgroup.limit(point.cgroup)
 
-    def _lay_down(self, point, name):
-        got = self._load(self._layer(), 'write', name,
-                         ['--size', str(point.size), '--in-flight', '8',
-                          '--truncate'])
+    def _files(self, point, server, name):
+        """What has to be there before, cold."""
+        wanted = []
+        if point.op == 'read' or point.rewrite:
+            wanted.append(name)
+        if point.job == 'noisy':
+            wanted.append(f'bench-read-{point.size}')
+        for w in wanted:
+            there = self.storage.directory / w
+            by = server if not server.local else self._layer()
+            if not server.local or not (there.exists() and
+                                        there.stat().st_size == point.size):
+                self._lay_down(by, w, point.size)
+            if server.local:
+                self.storage.forget(w)
+
+    def _lay_down(self, server, name, size):
+        got = self.clients.load(server, 'write', name, '--size', size,
+                                '--in-flight', 8, '--truncate')
         if not got['good']:
             raise RuntimeError(f'laying {name} down: {got.get("error")}')
 
-    def _command(self, point, server, name):
-        if server.kind == 'local':
-            return [self.bin / 'nvnfsd-local', '--size', point.size,
-                    '--records', point.records, '--writers', point.writers,
-                    *point.local, self.storage.directory / name]
-        args = [self.bin / 'nvnfsd-load', point.op, *server.target(),
-                '--file', name, *point.load_options()]
-        if point.op == 'write' and server.local and server.kind != 'sink':
-            args += ['--syncfs', self.storage.directory]
-        if server.kind == 'sink':
-            args += ['--no-verify']
-        return args
+    # The run itself -----------------------------------------------------------
 
-    def _measured(self, point, server, name):
-        """The run itself, its clock and counters around nothing else."""
-        args = [str(a) for a in self._command(point, server, name)]
-        pids = [s.pid for s in self.servers if s.pid]
+    def _measured(self, point, server, names):
+        """The clock and the counters around nothing else."""
+        args, env = self.clients.command(point, server, names[0])
         subprocess.run(['sync', '-f', str(self.storage.directory)],
                        check=True)
         self.sampler.watch = server
-        device = self.storage.counters()
         self.sampler.reset_peaks()
+        beside = self._beside_start(point, server, names[1:])
+        device = self.storage.counters()
         start = time.time()
-        cpu = measure.Cpu(pids, server.pid)
-        done = subprocess.run(args, check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        cpu = measure.Cpu([s.pid for s in self.servers if s.pid], server.pid,
+                          [b.pid for b in beside])
+        lock = self._lock_record(point, server)
+        done, held = self._go(args, env, point, server)
+        after = self._make_stable(point, server, names[0])
         seconds = cpu.stop()
-        after = self.storage.counters()
+        if lock:
+            lock.terminate()
+        record = {
+            'cpu': seconds, 'held': held, 'command': args, 'began': start,
+            'device': difference(self.storage.counters(), device),
+            'resident': self._resident(point, server, names[0])}
         peaks = self.sampler.peaks()
-        if not done.stdout:
-            raise RuntimeError(done.stderr.strip() or 'no result')
-        load = json.loads(done.stdout)
-        there = self.storage.directory / name
-        return {
-            'good': load['good'] and done.returncode == 0,
-            'error': load.get('error', 'bytes differ'), 'load': load,
-            'cpu': seconds, 'device': difference(after, device),
-            'resident': self.storage.resident(name)
-            if server.local and there.exists() else None,
-            'cache_growth_mib': peaks['cache'], 'dirty_peak_mib':
-            peaks['dirty'], 'command': args, 'began': start}
+        load = self.clients.result(point, done, after)
+        if beside:
+            load['beside'] = [json.loads(b.communicate()[0]) for b in beside]
+        record.update(
+            load=load, cache_growth_mib=peaks['cache'],
+            dirty_peak_mib=peaks['dirty'], error=load.get(
+                'error', 'bytes differ'),
+            good=load['good'] and done.returncode == 0 and
+            all(b['good'] for b in load.get('beside', []) if 'good' in b))
+        return record
 
-    def _read_back(self, point, server, name, r):
-        """Cold, every byte; once a point and server, as nothing of it
-        depends on the round."""
-        if r > 0:
+    def _beside_start(self, point, server, names):
+        started = []
+        for b, name in zip(point.beside, names):
+            args, _ = self.clients.command(b, server, name)
+            started.append(subprocess.Popen(args, stdout=subprocess.PIPE,
+                                            text=True))
+        if started:
+            time.sleep(BESIDE_FIRST)
+        return started
+
+    def _go(self, args, env, point, server):
+        """Run it to its end; what the server used while it was held."""
+        held, start = None, time.monotonic()
+        base = server.usage() if point.hold else None
+        with subprocess.Popen(args, env=env, text=True,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as p:
+            err = []
+            if point.hold and server.pid:
+                err.append(p.stderr.readline())
+                held = self._held(point, server, base)
+            # With both pipes read at once neither can fill up.
+            reader = threading.Thread(
+                target=lambda: err.append(p.stderr.read()))
+            reader.start()
+            out = p.stdout.read()
+            reader.join()
+            p.wait()
+        return SimpleNamespace(stdout=out, stderr=''.join(err),
+                               returncode=p.returncode,
+                               seconds=time.monotonic() - start), held
+
+    def _held(self, point, server, base):
+        """All connections are up and idle now."""
+        first = server.usage()
+        time.sleep(point.hold - 1)
+        last = server.usage()
+        return {'rss_growth_kib': (last['rss'] - base['rss']) * 1024,
+                'idle_cores': (last['cpu'] - first['cpu']) /
+                (last['time'] - first['time']),
+                'connections': point.connections}
+
+    def _make_stable(self, point, server, name):
+        """fio has no COMMIT in its clock, and others than nvnfsd-load no
+        syncfs: seconds that these took."""
+        start = time.monotonic()
+        if point.client == 'fio' and point.op == 'write':
+            for i in range(point.files):
+                n = f'{name}.{i}' if point.files > 1 else name
+                if not self.clients.load(server, 'commit', n)['good']:
+                    raise RuntimeError('COMMIT failed')
+        if point.client in ('fio', 'mount', 'meta') and server.local and \
+                point.action != 'list':
+            subprocess.run(['sync', '-f', str(self.storage.directory)],
+                           check=True)
+        return time.monotonic() - start
+
+    def _resident(self, point, server, name):
+        there = self.storage.directory / server.place(point.sub, name)
+        if server.local and there.is_file():
+            return self.storage.resident(there)
+        return None
+
+    def _lock_record(self, point, server):
+        """Lock contention of the whole machine meanwhile, for perf lock."""
+        if not self.perf_lock:
             return None
-        if server.local:
-            self.storage.forget(name)
-        record = point.records if point.records <= 1 << 20 else 1 << 20
-        if point.size % record:
-            record = 1 << 20
-        got = self._load(server, 'read', name,
-                         ['--size', str(point.size), '--records', str(record),
-                          '--in-flight', '8'])
-        return got['good'] and got['bytes'] == point.size
+        self.serial += 1
+        data = self.out / f'lock-{self.serial}-{point.key.replace("/", "-")}' \
+            f'-{server.label}.txt'
+        with open(data, 'w', encoding='utf-8') as f:
+            return subprocess.Popen(
+                ['perf', 'lock', 'contention', '-a', '-b', '-E', '20'],
+                stdout=f, stderr=f, start_new_session=True)
+
+    # After --------------------------------------------------------------------
+
+    def _verified(self, point, server, name, r):
+        """Cold, every byte; once a point and server, as nothing of it depends
+        on the round. READs are compared as they come."""
+        if point.op == 'read' and point.client == 'load':
+            return None if server.kind == 'sink' else True
+        if point.op != 'write' or point.client != 'load' or r > 0 or \
+                not server.mounts:
+            return None
+        got = []
+        for i in range(point.files):
+            n = f'{name}.{i}' if point.files > 1 else name
+            if server.local:
+                self.storage.forget(server.place(point.sub, n))
+            got.append(self.clients.load(
+                server, 'read', n, '--size', point.size, '--records', 1 << 20,
+                '--in-flight', 4, *server.sub_options(point.sub)))
+        return all(g['good'] and g['bytes'] == point.size for g in got)
+
+    def _after(self, point, server, names):
+        if point.cgroup and server.cgroup:
+            server.cgroup.limit(None)
+        server.after_run()
+        if point.client in ('meta', 'mount') or point.op == 'null':
+            return
+        if point.op == 'write':
+            self._remove(server, names[0], point)
+        for b, name in zip(point.beside, names[1:]):
+            self._remove(server, name, b)
+
+    def _remove(self, server, name, point):
+        """By the server itself, lest it hold on to the blocks."""
+        if server.mounts:
+            self.clients.load(server, 'remove', name, '--files', point.files,
+                              *server.sub_options(point.sub))
+        elif server.local:
+            self.storage.remove(name)

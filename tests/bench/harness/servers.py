@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from .cgroup import Cgroup
+from .measure import process_cpu, rss_mib
 
 HERE = Path(__file__).resolve().parent.parent
 
@@ -19,15 +20,34 @@ class Server:
     """name: in the tables. kind: nvnfsd, ganesha, relay, sink, remote."""
     mounts = True      # it has a MOUNT service and files by name
     local = True       # its storage is the run's
-    aligned_only = False
 
-    def __init__(self, name, kind):
+    def __init__(self, name, kind, variant='', ops=()):
+        """variant: of nvnfsd, its modes. ops: it was asked for by a mode, for
+        all points that do these."""
         self.name, self.kind = name, kind
+        self.variant, self._ops = variant, ops
         self.address, self.port, self.mount_port = '127.0.0.1', 0, 0
         self.export = None
         self.pid = None
         self.cgroup = None
         self._process = None
+
+    @property
+    def label(self):
+        """For file names."""
+        return re.sub(r'[^A-Za-z0-9.-]', '-', self.name)
+
+    def takes(self, point):
+        if self.kind not in point.kinds:
+            return False
+        return self.kind != 'nvnfsd' or self.variant in point.variants or \
+            point.op in self._ops
+
+    def usage(self):
+        """RSS in MiB, CPU seconds, now."""
+        return {'rss': rss_mib(self.pid) if self.pid else 0,
+                'cpu': process_cpu(self.pid) if self.pid else 0,
+                'time': time.monotonic()}
 
     def start(self, storage, work):
         """Come up; self.pid, port, mount_port and export are set."""
@@ -51,16 +71,31 @@ class Server:
             self.cgroup.close()
             self.cgroup = None
 
-    def target(self):
+    def target(self, sub=''):
         """Options of nvnfsd-load."""
         t = ['--server', self.address, '--port', str(self.port),
              '--mount-port', str(self.mount_port), '--raw']
         return t + (['--export', str(self.export)] if self.mounts
-                    else ['--no-mount'])
+                    else ['--no-mount']) + self.sub_options(sub)
+
+    def sub_options(self, sub):
+        """To use the export of that name, below the first: here, the one
+        export there is."""
+        return []
+
+    def place(self, sub, name):
+        """Of a file below the storage's directory."""
+        return f'{sub}/{name}' if self.sub_options(sub) else name
+
+    def url(self):
+        """For fio and other users of libnfs."""
+        host = f'[{self.address}]' if ':' in self.address else self.address
+        return f'nfs://{host}{self.export}?nfsport={self.port}' \
+            f'&mountport={self.mount_port}'
 
     def _spawn(self, args, work, ready):
         """Wait for a line that matches ready, in its output."""
-        out = work / f'{self.name.replace("/", "-")}.log'
+        out = work / f'{self.label}.log'
         with open(out, 'w', encoding='utf-8') as f:
             self._process = subprocess.Popen(
                 [str(a) for a in args], stdin=subprocess.DEVNULL, stdout=f,
@@ -80,32 +115,45 @@ class Server:
 
 
 class Nvnfsd(Server):
-    """From a build directory, with modes."""
+    """From a build directory, with modes. A variant is one of r-MODE or w-MODE
+    (the other side buffered, as in the kernel developers' runs), MODE (both),
+    mixed (writes dontcache, reads buffered), or nothing: the defaults."""
 
-    def __init__(self, build, name=None, read_mode=None, write_mode=None,
-                 options=()):
-        default = 'nvnfsd'
-        for mode, letter in ((read_mode, 'r'), (write_mode, 'w')):
-            if mode:
-                default += f'/{letter}-{mode}'
-        super().__init__(name or default, 'nvnfsd')
-        self._build, self._options = Path(build), list(options)
-        self.read_mode, self.write_mode = read_mode, write_mode
+    def __init__(self, build, variant='', ops=()):
+        super().__init__(f'nvnfsd/{variant}' if variant else 'nvnfsd',
+                         'nvnfsd', variant, ops)
+        self._build = Path(build)
+
+    def _modes(self):
+        v = self.variant
+        if v == '':
+            return []
+        read = write = v
+        if v == 'mixed':
+            read, write = 'buffered', 'dontcache'
+        elif v.startswith('r-'):
+            read, write = v[2:], 'buffered'
+        elif v.startswith('w-'):
+            read, write = 'buffered', v[2:]
+        return ['--read-mode', read, '--write-mode', write]
+
+    def sub_options(self, sub):
+        return ['--export', f'{self.export}/{sub}'] if sub else []
 
     def start(self, storage, work):
-        state = work / f'state-{self.name.replace("/", "-")}'
+        state = work / f'state-{self.label}'
         state.mkdir(exist_ok=True)
         empty = work / 'empty'
         empty.touch()
         self.export = storage.directory
+        sub = storage.directory / 'buffered'
+        sub.mkdir(exist_ok=True)
+        who = '127.0.0.1(rw,no_root_squash,insecure'
         args = [self._build / 'nfsd/nvnfsd', '--config', empty, '--exports',
-                empty, '--export', f'"{self.export}" '
-                '127.0.0.1(rw,no_root_squash,insecure,fsid=1)', '--listen',
-                '127.0.0.1', '--port', '0', '--state-dir', state,
-                '--no-rpcbind', *self._options]
-        for key in 'read_mode', 'write_mode':
-            if getattr(self, key):
-                args += [f'--{key.replace("_", "-")}', getattr(self, key)]
+                empty, '--export', f'"{self.export}" {who},fsid=1)',
+                '--export', f'"{sub}" {who},fsid=2,read-mode=buffered,'
+                'write-mode=buffered)', '--listen', '127.0.0.1', '--port',
+                '0', '--state-dir', state, '--no-rpcbind', *self._modes()]
         found = self._spawn(args, work,
                             r'ready nfs=.*:(\d+) mount=.*:(\d+) ')
         self.port, self.mount_port = int(found[1]), int(found[2])
@@ -119,7 +167,6 @@ class Limit(Server):
         super().__init__(kind, kind)
         self._build = Path(build)
         self._work = None
-        self.aligned_only = kind == 'relay'
 
     def start(self, storage, work):
         self._work = work

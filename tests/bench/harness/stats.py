@@ -43,13 +43,20 @@ def difference(after, before):
 
 
 def quarter_means(series):
-    """Means of the first and the last quarter of a series by the second. The
-    last entry is left out: its second was not a whole one."""
+    """Means of the first and the last quarter of a series of equal ticks. The
+    last tick is left out: it was not a whole one."""
     whole = series[:-1] if len(series) > 4 else series
     n = max(1, len(whole) // 4)
     if not whole:
         return None, None
     return sum(whole[:n]) / n, sum(whole[-n:]) / n
+
+
+def by_second(series, tick):
+    """Amounts per tick -> amounts per second; a rest of a second is scaled."""
+    per = max(1, round(1 / tick))
+    return [sum(series[i:i + per]) * per / len(series[i:i + per])
+            for i in range(0, len(series), per)]
 
 
 def size_parse(text):

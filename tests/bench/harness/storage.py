@@ -102,12 +102,14 @@ class Storage:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(fd)
 
-    def resident(self, name):
+    @staticmethod
+    def resident(path):
         """Pages of a file in the page cache."""
-        out = command('fincore', '-n', '-b', '-o', 'PAGES',
-                      self.directory / name)
-        return int(out)
+        return int(command('fincore', '-n', '-b', '-o', 'PAGES', path))
 
     def remove(self, name):
         for p in self.directory.glob(name):
-            p.unlink()
+            if p.is_dir():
+                shutil.rmtree(p)
+            else:
+                p.unlink()

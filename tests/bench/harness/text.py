@@ -4,10 +4,11 @@ from . import bars
 from .figures import LABELS
 from .stats import figure_text, spread
 
-COLUMNS = ('mib_s_stable', 'mib_s', 'calls_s', 'p50_us', 'p99_us', 'p99_9_us',
+COLUMNS = ('mib_s_stable', 'mib_s', 'calls_s', 'entries_s', 'p50_us', 'p99_us', 'p99_9_us',
            'server_s_gib', 'whole_s_gib', 'server_us_call', 'reads_call',
            'writes_call', 'flushes_call', 'resident_call', 'dirty_peak_mib',
-           'cache_growth_mib', 'others_cores')
+           'cache_growth_mib', 'last_to_first', 'beside_mib_s',
+           'slowest_to_mean', 'rss_kib_conn', 'idle_cores', 'others_cores')
 
 
 def table(rows):
@@ -30,7 +31,7 @@ def base_of(servers):
 
 
 def main_figure(results, point, server):
-    for f in 'mib_s_stable', 'mib_s', 'calls_s':
+    for f in 'mib_s_stable', 'mib_s', 'entries_s', 'calls_s':
         if results.median(point, server, f) is not None:
             return f
     return None
@@ -62,11 +63,20 @@ def render(results):
         if key in results.system:
             out.append(f'{key}: {results.system[key]}')
     for point in results.points():
+        if not any(results.series(point, s, 'calls_s')
+                   for s in results.servers(point)):
+            continue
         out += [''] + table(point_rows(results, point))
-    failed = [r for r in results.records if not r['good']]
+    skipped = {(r['point'], r['skipped']) for r in results.records
+               if 'skipped' in r}
+    out += [''] + [f'skipped: {p}: {why}' for p, why in sorted(skipped)]
+    failed = [r for r in results.records if not r['good'] and
+              'skipped' not in r]
     if failed:
         out += ['', 'FAILED:'] + [f'  {r["point"]} {r["server"]}: '
                                   f'{r.get("error")}' for r in failed]
+    if results.system.get('small'):
+        out += ['', 'A trial: sizes so small say that it works, not how fast.']
     rows = bars.judge(results)
     if rows:
         head = ('bar', 'check', 'value', 'limit', 'verdict')

@@ -1,66 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workloads: each a list of points, each point one way to load one server.
 
-A point is pure description; runner.py carries it out. Sizes follow from the
-run's size, so that a tiny run is the same run."""
+A point is pure description; clients.py makes commands of it and runner.py
+carries it out. Sizes follow from the run's size, so that a tiny run is the
+same run."""
 from dataclasses import dataclass, field
 
 MIB = 1 << 20
+SERVERS = ('nvnfsd', 'ganesha', 'remote')
+WITH_RELAY = SERVERS + ('relay',)
+LIMITS = SERVERS + ('relay', 'sink')
+WITH_LOCAL = SERVERS + ('local',)
+# Variants of nvnfsd: '' is its default modes.
+MODES = ('', 'w-dontcache', 'w-buffered')
+READ_MODES = ('', 'r-dontcache', 'r-buffered')
 
 
 @dataclass
 class Point:
     workload: str
     name: str
-    op: str                      # write, read, null
-    size: int = 0                # of the file
+    op: str                      # write, read, null, meta
+    size: int = 0                # of the file, of each
     records: int = MIB
     in_flight: int = 1           # of each writer
     writers: int = 1
     connections: int = 1
+    files: int = 1
     stable: str = 'unstable'
-    options: list = field(default_factory=list)
+    random: bool = False
     rewrite: bool = False        # the file is there, cold
-    seconds: int = 0
+    split: str = ''              # of nvnfsd-load
+    seconds: int = 0             # over and over for so long
     operations: int = 0
+    hold: int = 0                # seconds of doing nothing, measured
     cgroup: int = 0              # memory the server may use
-    kinds: tuple = ('nvnfsd', 'ganesha', 'remote')
-    local: list = field(default_factory=list)  # options of nvnfsd-local
-    split: str = ''
+    kinds: tuple = SERVERS
+    variants: tuple = ('',)
+    client: str = 'load'         # load, local, meta, fio, mount
+    local: tuple = ()            # further options of nvnfsd-local
+    action: str = ''             # of meta, mount: what to do
+    entries: int = 0
+    job: str = ''                # of fio
+    sub: str = ''                # an export of its own, where there is one
+    beside: tuple = ()           # points that run meanwhile
 
     @property
     def key(self):
         return f'{self.workload}/{self.name}' if self.name else self.workload
 
-    def load_options(self):
-        """Of nvnfsd-load, beside the server and the file."""
-        o = ['--records', str(self.records), '--writers', str(self.writers),
-             '--in-flight', str(self.in_flight), '--connections',
-             str(self.connections), *self.options]
-        if self.op != 'null':
-            o += ['--size', str(self.size)]
-        if self.op == 'write':
-            o += ['--stable', self.stable]
-            if not self.rewrite:
-                o += ['--truncate']
-        if self.seconds:
-            o += ['--seconds', str(self.seconds)]
-        if self.operations:
-            o += ['--operations', str(self.operations)]
-        if self.split:
-            o += ['--split', self.split]
-        return o
-
-
-SERVERS = ('nvnfsd', 'ganesha', 'remote')
-WITH_RELAY = SERVERS + ('relay',)
-LIMITS = SERVERS + ('relay', 'sink')
+    @property
+    def total(self):
+        return self.size * self.files
 
 
 def whole(size, record, most=None):
     """A size of whole records."""
     size = min(size, most or size)
     return max(1, size // record) * record
+
+
+def cgroup_of(p, size):
+    """A quarter of size, if that holds a server at all."""
+    return max(size // 4, 384 * MIB) if p.cgroups else 0
 
 
 def null(p):
@@ -80,42 +82,175 @@ def seq_read(p):
 
 def rand_write(p):
     """Fresh: records fill holes. Rewrite: the blocks are all there."""
-    base = dict(size=p.size, records=64 << 10, in_flight=16,
-                options=['--random'], kinds=WITH_RELAY)
+    base = dict(size=p.size, records=64 << 10, in_flight=16, random=True,
+                kinds=WITH_RELAY)
     return [Point('rand-write', 'fresh', 'write', **base),
             Point('rand-write', 'rewrite', 'write', rewrite=True, **base)]
 
 
 def rand_read(p):
-    """In a cgroup a quarter of the file, if that holds the server at all."""
     return [Point('rand-read', '', 'read', size=p.size, records=4096,
-                  in_flight=16, seconds=p.seconds(6),
-                  cgroup=max(p.size // 4, 384 * MIB) if p.cgroups else 0,
-                  options=['--random'], kinds=WITH_RELAY)]
+                  in_flight=16, seconds=p.seconds(6), random=True,
+                  cgroup=cgroup_of(p, p.size), kinds=WITH_RELAY)]
 
 
 def shared_page(p):
+    """One FILE_SYNC WRITE, two after each other, two together, UNSTABLE and
+    COMMIT; into a fresh file and over a cold one. 49,152 is the control: its
+    records end with a page, so that there is nothing to cut."""
     points = []
-    for record, most in ((47008, 256), (6000, 64), (49152, 256)):
-        for stable in 'file', 'unstable':
-            cut = 16 if record == 6000 and stable == 'file' else most
+    for record in 47008, 6000, 49152:
+        hows = [('file', ''), ('unstable', '')]
+        if record % 4096:
+            hows += [('file', 'after'), ('file', 'together')]
+        for stable, split in hows:
+            most = 256 if record > 6000 else 64 if stable != 'file' else 16
+            for rewrite in False, True:
+                name = '-'.join(x for x in (
+                    str(record), stable, split, 'rewrite' if rewrite else '')
+                    if x)
+                points.append(Point(
+                    'shared-page', name, 'write', records=record, writers=32,
+                    connections=4, stable=stable, split=split,
+                    rewrite=rewrite,
+                    size=whole(p.size, record * 32, most * MIB)))
+    return points + shared_page_local(p)
+
+
+def shared_page_local(p):
+    """The same by pwritev2, to show what the kernel does by itself. O_DIRECT
+    takes whole blocks only."""
+    points = []
+    for record in 47008, 6000, 49152:
+        flags = {'none': (), 'dontcache': ('--dontcache',),
+                 'dsync': ('--dsync',),
+                 'dontcache-dsync': ('--dontcache', '--dsync')}
+        if record % 4096 == 0:
+            flags['direct'] = ('--direct',)
+        for name, options in flags.items():
+            slow = '--dsync' in options and record == 6000
             points.append(Point(
-                'shared-page', f'{record}-{stable}', 'write',
-                size=whole(p.size, record * 32, cut * MIB), records=record,
-                writers=32, connections=4, stable=stable, kinds=SERVERS))
+                'shared-page', f'local-{record}-{name}', 'write',
+                records=record, writers=32, local=options, kinds=('local',),
+                size=whole(p.size, record * 32, (16 if slow else 256) * MIB)))
     return points
 
 
+def steady(p):
+    """Four times what the server's cgroup may use, and more where the size
+    is small, so that memory is full for most of it."""
+    limit = cgroup_of(p, p.size)
+    total = max(p.size, 4 * limit) if not p.small else p.size
+    return [Point('steady', '', 'write', size=whole(total // 32, 64 << 10),
+                  records=64 << 10, files=32, writers=32, connections=4,
+                  cgroup=limit, variants=MODES)]
+
+
+def wsize(p):
+    points = []
+    for record in (64 << 10, 256 << 10, MIB, 4 * MIB):
+        for stable in 'unstable', 'file':
+            for conns in 1, 16:
+                if record > MIB:
+                    kinds = ('nvnfsd', 'remote')  # Ganesha's most is 1 MiB
+                else:
+                    kinds = SERVERS
+                points.append(Point(
+                    'wsize', f'{record >> 10}k-{stable}-{conns}', 'write',
+                    size=whole(p.size, record * 16, 512 * MIB),
+                    records=record, stable=stable, writers=conns,
+                    connections=conns, in_flight=16 // conns, kinds=kinds,
+                    variants=MODES))
+    points.append(Point('wsize', 'over', 'write', records=256 << 10,
+                        size=min(p.size, 10 << 30), in_flight=16,
+                        seconds=p.seconds(20), variants=MODES))
+    return points
+
+
+def neighbours(p):
+    """Everything in one small cgroup. The buffered writer has an export of
+    its own, in buffered mode, where the server can."""
+    s, limit = p.seconds(8), cgroup_of(p, p.size)
+    stream = Point('neighbours', 'stream', 'write', size=p.size, in_flight=16,
+                   seconds=s + 2, variants=MODES)
+    readers = dict(op='read', size=p.size, records=4096, writers=4,
+                   connections=4, random=True, seconds=s, cgroup=limit)
+    writer = dict(op='write', size=min(p.size // 4, limit or p.size),
+                  records=64 << 10, in_flight=4, seconds=s, cgroup=limit,
+                  sub='buffered')
+    return [
+        Point('neighbours', f'{name}-{how}', variants=MODES,
+              beside=(stream,) if how == 'beside' else (), **what)
+        for name, what in (('readers', readers), ('writer', writer))
+        for how in ('alone', 'beside')]
+
+
 def sync(p):
-    """One in flight: latency. With what it cannot be less than: a local
-    pwrite and fsync of the same record, and a NULL."""
+    """One in flight: latency, with what it cannot be less than: a local pwrite
+    and fsync of the same record, and a NULL. Then many writers."""
     count = p.count(1000)
     points = [Point('sync', f'{record}', 'write', size=record * count,
-                    records=record, stable='file',
-                    kinds=SERVERS + ('local',), local=['--fsync'])
-              for record in (4096, 47008)]
-    return points + [Point('sync', 'null', 'null', operations=p.count(20000),
-                           kinds=SERVERS + ('sink',))]
+                    records=record, stable='file', kinds=WITH_LOCAL,
+                    local=('--fsync',)) for record in (4096, 47008)]
+    points.append(Point('sync', 'null', 'null', operations=p.count(20000),
+                        kinds=SERVERS + ('sink',)))
+    for writers in (4, 16, 64):
+        for files in (1, writers):
+            points.append(Point(
+                'sync', f'{writers}x{"one" if files == 1 else "many"}',
+                'write', size=16384 * p.count(4000) // files, records=16384,
+                stable='file', writers=writers, files=files,
+                connections=min(4, writers)))
+    return points
+
+
+def meta(p):
+    n = p.count(20000)
+    points = [Point('meta', action, 'meta', client='meta', action=action,
+                    entries=n, kinds=WITH_LOCAL)
+              for action in ('create', 'stat', 'remove')]
+    points.append(Point('meta', 'readdirplus', 'meta', client='meta',
+                        action='list', entries=p.count(1000000),
+                        kinds=WITH_LOCAL))
+    points += [Point('meta', action, 'meta', client='mount', action=action,
+                     entries=p.count(2000), kinds=WITH_LOCAL)
+               for action in ('rsync', 'tar')]
+    return points
+
+
+def connections(p):
+    points = [Point('connections', f'busy-{n}', 'read', records=4096,
+                    size=min(p.size, 64 * MIB), writers=n, connections=n,
+                    random=True, seconds=p.seconds(5))
+              for n in p.crowds((1, 100, 1000, 4000))]
+    n = p.crowds((4000,))[0]
+    return points + [Point('connections', f'idle-{n}', 'null', writers=n,
+                           connections=n, operations=n,
+                           hold=p.seconds(5) + 1)]
+
+
+def relay(p):
+    return [Point('relay', '', 'write', size=p.size, in_flight=16,
+                  kinds=WITH_RELAY),
+            Point('relay', 'read', 'read', size=p.size, in_flight=16,
+                  kinds=WITH_RELAY)]
+
+
+def sink(p):
+    return [Point('sink', '', 'write', size=p.size, in_flight=16,
+                  kinds=SERVERS + ('sink',)),
+            Point('sink', 'null', 'null', in_flight=64,
+                  seconds=p.seconds(4), kinds=SERVERS + ('sink',))]
+
+
+def fio(name, op, variants, **what):
+    """A job file below fio/modes, by fio's nfs engine."""
+    def make(p):
+        base = dict(size=p.size, seconds=p.seconds(6))
+        base.update({k: v(p) for k, v in what.items()})
+        return [Point(f'fio-{name}', '', op, client='fio', job=name,
+                      variants=variants, **base)]
+    return make
 
 
 WORKLOADS = {
@@ -126,9 +261,49 @@ WORKLOADS = {
     'rand-read': (rand_read, '4 KiB READs in random order, 16 in flight, '
                   'server in a small memory cgroup'),
     'shared-page': (shared_page, 'interleaved records that end inside a page,'
-                    ' 32 writers'),
-    'sync': (sync, 'one FILE_SYNC WRITE at a time: latency'),
+                    ' 32 writers; and locally'),
+    'steady': (steady, '64 KiB WRITEs to 32 files, more than the cgroup '
+               'holds, by the second, three modes'),
+    'wsize': (wsize, '64 KiB to 4 MiB a WRITE, both stabilities, 1 and 16 '
+              'connections, three modes'),
+    'neighbours': (neighbours, 'random readers, and a buffered writer, alone '
+                   'and beside a stream, three modes'),
+    'sync': (sync, 'FILE_SYNC: one at a time against the same locally, and '
+             '4 to 64 writers'),
+    'meta': (meta, 'create, stat, remove, READDIRPLUS of 1,000,000; rsync '
+             'and tar; against the same locally'),
+    'connections': (connections, '1 to 4,000 connections, busy and idle'),
+    'relay': (relay, 'against a bare relay to O_DIRECT'),
+    'sink': (sink, 'against a bare receiver'),
+    'fio-seq-write': (fio('seq-write', 'write', MODES),
+                      'fio, 16 jobs, 1 MiB'),
+    'fio-rand-write': (fio('rand-write', 'write', MODES),
+                       'fio, 16 jobs, 64 KiB'),
+    'fio-seq-read': (fio('seq-read', 'read', READ_MODES),
+                     'fio, 16 jobs, 1 MiB'),
+    'fio-rand-read': (fio('rand-read', 'read', READ_MODES),
+                      'fio, 16 jobs, 4 KiB'),
+    'fio-multi-write': (fio('multi-write', 'write', MODES,
+                            files=lambda p: 4, size=lambda p: p.size // 4),
+                        'fio, 4 clients, a file each, 1 MiB'),
+    'fio-noisy': (fio('noisy', 'write', ('', 'buffered', 'dontcache',
+                                         'direct', 'mixed')),
+                  'fio, a streaming writer beside three random readers; '
+                  'one mode for both, and mixed (writes dontcache, reads '
+                  'buffered)'),
 }
+
+
+def thin(points, most=5):
+    """Of each workload a few points, the first and the last among them, and of
+    the variants the first and the last: a trial shows that all of it works."""
+    step = max(1, -(-(len(points) - 1) // (most - 1)))
+    kept = points[::step]
+    if points[-1] is not kept[-1]:
+        kept.append(points[-1])
+    for p in kept:
+        p.variants = tuple(dict.fromkeys((p.variants or ('',))[::2]))
+    return kept
 
 
 @dataclass
@@ -137,12 +312,21 @@ class Plan:
     size: int
     small: bool = False
     cgroups: bool = True
+    chosen: list = field(default_factory=list)
 
     def seconds(self, n):
         return 1 if self.small else n
 
     def count(self, n):
-        return max(20, n // 20) if self.small else n
+        return max(20, min(n // 20, 2000)) if self.small else n
 
-    def points(self, names):
-        return [p for n in names for p in WORKLOADS[n][0](self)]
+    def crowds(self, numbers):
+        return tuple(min(n, 50) for n in numbers[-1:]) if self.small \
+            else numbers
+
+    def points(self):
+        points = []
+        for name in self.chosen:
+            made = WORKLOADS[name][0](self)
+            points += thin(made) if self.small else made
+        return points
