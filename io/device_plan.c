@@ -145,10 +145,12 @@ plan_pieces(struct volume_facts *f, const struct plan_ask *a)
 static void
 plan_fsinfo(struct volume_facts *f, const struct plan_ask *a)
 {
-	uint32_t run = f->piece_boundary;
+	uint32_t run = boundary(a);
 
 	f->write_mult_bytes = f->cut_bytes != 0 ? f->cut_bytes : a->block_bytes;
 	f->write_pref_bytes = WRITE_PREF;
+	if (f->write_mult_bytes != 0 && run % f->write_mult_bytes != 0)
+		return;
 	if (run > WRITE_PREF && run <= IO_TRANSFER_BYTES_MAX)
 		f->write_pref_bytes = run;
 	else if (run != 0 && run <= WRITE_PREF)

@@ -12,8 +12,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define TRANSFER_PREFERRED_BYTES (1u << 20)
-#define READDIR_PREFERRED_BYTES  (64u << 10)
+#define READ_PREFERRED_BYTES    (1u << 20)
+#define READDIR_PREFERRED_BYTES (64u << 10)
 
 /* Resolve, and tell the attributes, which each of these replies has. */
 static enum nfsstat3
@@ -139,19 +139,11 @@ nfs3_fsstat(struct request *rq)
 	return status;
 }
 
-/* Where a WRITE is best begun and ended. */
-static uint32_t
-transfer_multiple(const struct object *o)
-{
-	const struct volume_facts *facts = volume_facts(o->access.volume);
-
-	return facts->cut_bytes != 0 ? facts->cut_bytes : facts->block_bytes;
-}
-
 enum nfsstat3
 nfs3_fsinfo(struct request *rq)
 {
 	struct nfs3_fsinfo_res *res = &rq->res.fsinfo;
+	const struct volume_facts *facts;
 	struct fslimits limits;
 	enum nfsstat3 status;
 	struct object o;
@@ -159,9 +151,11 @@ nfs3_fsinfo(struct request *rq)
 	status = query_open(&o, rq, &rq->args.fh.fh, &res->attr);
 	if (status == NFS3_OK) {
 		fslimits_get(&o, &limits);
+		facts = volume_facts(o.access.volume);
 		res->rtmax = res->wtmax = IO_TRANSFER_BYTES_MAX;
-		res->rtpref = res->wtpref = TRANSFER_PREFERRED_BYTES;
-		res->rtmult = res->wtmult = transfer_multiple(&o);
+		res->rtpref = READ_PREFERRED_BYTES;
+		res->wtpref = facts->write_pref_bytes;
+		res->rtmult = res->wtmult = facts->write_mult_bytes;
 		res->dtpref = READDIR_PREFERRED_BYTES;
 		res->maxfilesize = limits.file_bytes_max;
 		res->time_delta.seconds = limits.time_grain_ns / 1000000000u;

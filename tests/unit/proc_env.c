@@ -138,13 +138,20 @@ roots_find(struct env *e)
 int
 env_start(struct env *e)
 {
+	return env_start_on(e, NULL);
+}
+
+int
+env_start_on(struct env *e, const char *sysfs)
+{
 	struct engine_config config = { .backend = IO_BACKEND_URING,
 					.reactors = 1,
 					.workers = 2,
 					.io_workers = 2,
 					.buffer_bytes = 16u << 20,
 					.worker_init = worker_init,
-					.on_error = on_error };
+					.on_error = on_error,
+					.sysfs = sysfs };
 	int r;
 
 	memset(e, 0, sizeof(*e));

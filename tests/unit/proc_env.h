@@ -31,6 +31,8 @@ struct env {
  * this machine cannot (not root, no handles, no mounts). It runs in a mount
  * namespace of its own from then on. */
 int env_start(struct env *e);
+/* The same with the devices of a made sysfs. */
+int env_start_on(struct env *e, const char *sysfs);
 void env_stop(struct env *e);
 
 /* Who calls from now on. read_only: from the address that "rw" is ro to. */

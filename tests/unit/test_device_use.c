@@ -6,7 +6,7 @@
  * synced.
  */
 #include "io/device.h"
-#include "io/file.h"
+#include "io/write.h"
 
 #include "io_client.h"
 #include "loop_fs.h"
@@ -161,6 +161,43 @@ many_requests(void **state)
 	assert_int_equal(device_now().slots_used, 0);
 	file_put(f);
 	close_volume();
+}
+
+/* pieces ---------------------------------------------------------------------
+ */
+
+/* Where the pieces of a middle from 100 KiB to 2 MiB end, in KiB; 0 ends. */
+static void
+check_pieces(const char *max_kb, const char *chunk_sectors,
+	     const unsigned ends[])
+{
+	struct io_write w = { .split.middle = { 100u << 10, 1948u << 10 } };
+
+	sysfs_put("vdz", "queue/max_hw_sectors_kb", max_kb);
+	sysfs_put("vdz", "queue/chunk_sectors", chunk_sectors);
+	open_volume(&direct_policy);
+	w.file = create_named(env.engine, env.volume, "pieces");
+	w.middle_next = w.split.middle.offset;
+	for (unsigned i = 0; ends[i] != 0; i++) {
+		w.middle_next += write_chunk_bytes(&w);
+		assert_int_equal(w.middle_next, (uint64_t)ends[i] << 10);
+	}
+	file_put(w.file);
+	close_volume();
+	assert_int_equal(unlinkat(env.root, "pieces", 0), 0);
+}
+
+static void
+pieces(void **state)
+{
+	(void)state;
+	must_run();
+	check_pieces("2048", "0", (unsigned[]){ 2048, 0 });
+	check_pieces("768", "0", (unsigned[]){ 868, 1636, 2048, 0 });
+	check_pieces("768", "1024", (unsigned[]){ 512, 1024, 1536, 2048, 0 });
+	check_pieces("2048", "2048", (unsigned[]){ 2048, 0 });
+	check_pieces("1280", "2048", (unsigned[]){ 1024, 2048, 0 });
+	sysfs_put("vdz", "queue/chunk_sectors", "0");
 }
 
 /* how a stable WRITE is synced ------------------------------------------------
@@ -386,6 +423,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_requests),
 		cmocka_unit_test(many_requests),
+		cmocka_unit_test(pieces),
 		cmocka_unit_test(sync_choice),
 		cmocka_unit_test(torn_free_or_not_at_all),
 		cmocka_unit_test(torn_free),

@@ -162,7 +162,8 @@ test_fsinfo(void **state)
 	assert_int_equal(query(nfs3_fsinfo, "."), NFS3_OK);
 	assert_true(res->attr.follows);
 	assert_true(res->rtmax >= 4u << 20 && res->wtmax >= 4u << 20);
-	assert_int_equal(res->wtpref, 1u << 20);
+	assert_true(res->wtpref >= 65536 && res->wtpref <= res->wtmax);
+	assert_int_equal(res->wtpref % res->wtmult, 0);
 	assert_int_equal(res->rtpref, 1u << 20);
 	assert_true(res->wtmult > 0 && res->wtmax % res->wtmult == 0);
 	assert_true(res->rtmult > 0 && res->dtpref >= 4096);
