@@ -96,6 +96,17 @@ struct conf {
 
 #define CONF_THREADS_MAX 256u
 
+/*
+ * words.c: set the part of p that is called name (read-mode, write-mode, edges,
+ * direct-min, stable-floor...). -ENOENT: no such part; -EINVAL: why holds the
+ * reason.
+ */
+#define CONF_REASON_BYTES 256
+int conf_policy_set(struct conf_policy *p, const char *name, const char *value,
+		    char why[CONF_REASON_BYTES]);
+/* The name of part i, NULL behind the last. */
+const char *conf_policy_name(unsigned i);
+
 void conf_init(struct conf *c); /* defaults */
 /* 0; -EINVAL with the reasons in r (c is then untouched); -errno when the file
  * cannot be read (also in r). A missing file is -ENOENT and no message. */

@@ -11,8 +11,6 @@
 
 /* report.c ----------------------------------------------------------------- */
 
-#define CONF_REASON_BYTES 256
-
 /* A copy of word that is safe in a message: control characters as '?', cut
  * with "..." where it is long. Returns out. */
 #define REPORT_WORD_BYTES 80
@@ -42,15 +40,7 @@ void conf_text_hint_offer(struct conf_text_hint *h, const char *candidate);
 int word_number(const char *word, uint64_t max, uint64_t *ret);
 /* yes no true false on off 1 0 (nfs.conf(5)). */
 int word_bool(const char *word, bool *ret);
-/*
- * Set the part of p that is called name (read-mode, write-mode, edges,
- * direct-min, stable-floor, torn-free). -ENOENT: no such part; -EINVAL: why
- * holds the reason.
- */
-int conf_policy_set(struct conf_policy *p, const char *name, const char *value,
-		    char why[CONF_REASON_BYTES]);
-/* The name of part i, NULL behind the last. */
-const char *conf_policy_name(unsigned i);
+/* conf_policy_set and conf_policy_name stand in conf.h. */
 bool conf_policy_has(const struct conf_policy *p, unsigned i);
 void conf_policy_print_value(const struct conf_policy *p, unsigned i,
 			     FILE *out);

@@ -332,7 +332,7 @@ conn_arrive(struct message *m)
 	c->linked = true;
 	stat_add(&s->stats.connections_total, 1);
 	c->recv_ns = c->send_ns = reactor_now_ns(s->reactor);
-	if (s->stopping)
+	if (s->stopping || s->server->draining)
 		conn_drain(c);
 	else
 		conn_run(c);

@@ -12,6 +12,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct server;
 
@@ -47,6 +48,10 @@ int ctl_fail(struct ctl_error *e, int error, const char *format, ...)
 /* A string among args; NULL where there is none. Valid as long as args. */
 const char *ctl_arg(struct json_object *args, const char *name);
 bool ctl_arg_bool(struct json_object *args, const char *name);
+/* Parts of a result. */
+void ctl_put(struct json_object *o, const char *name, uint64_t value);
+void ctl_put_text(struct json_object *o, const char *name, const char *text);
+void ctl_put_bool(struct json_object *o, const char *name, bool value);
 /*
  * Run one request of n bytes (no newline) by the table, which ends with a NULL
  * name. The reply, which is never NULL: the caller puts it.
@@ -69,14 +74,17 @@ void ctl_stop(struct ctl *c);
 
 extern const struct ctl_command ctl_commands[];
 
-/* ctl_exports.c: status, exports, unexport, drain */
+/* ctl_exports.c. unexport has "path"; drain may have "resume": true. */
 ctl_run_fn ctl_status, ctl_exports, ctl_unexport, ctl_drain;
+/* ctl_stats.c. stats may have "buckets": true. */
+ctl_run_fn ctl_stats, ctl_clients, ctl_slow, ctl_reset_stats;
+/* At the end: give back what reset-stats keeps. */
+void ctl_forget(struct server *s);
 /* ctl_devices.c: what is known of the exports' devices, and what it changes */
 ctl_run_fn ctl_devices;
-/* ctl_why.c: how a file is read and written, and why. args: "path" (absolute)
- */
+/* ctl_why.c: how a file is read and written, and why. "path" (absolute). */
 ctl_run_fn ctl_why;
-/* ctl_set.c: modes while it runs */
+/* ctl_set.c: modes while it runs. "export" (or all), "set": {KEY: VALUE}. */
 ctl_run_fn ctl_set;
 
 #endif

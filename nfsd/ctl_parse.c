@@ -45,6 +45,24 @@ ctl_arg_bool(struct json_object *args, const char *name)
 	       json_object_get_boolean(v);
 }
 
+void
+ctl_put(struct json_object *o, const char *name, uint64_t value)
+{
+	json_object_object_add(o, name, json_object_new_uint64(value));
+}
+
+void
+ctl_put_text(struct json_object *o, const char *name, const char *text)
+{
+	json_object_object_add(o, name, json_object_new_string(text));
+}
+
+void
+ctl_put_bool(struct json_object *o, const char *name, bool value)
+{
+	json_object_object_add(o, name, json_object_new_boolean(value));
+}
+
 /* An object from the whole line, or NULL. */
 static struct json_object *
 parse(const char *line, size_t n)

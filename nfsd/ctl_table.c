@@ -6,9 +6,10 @@
 #include "nfsd/ctl.h"
 
 const struct ctl_command ctl_commands[] = {
-	{ "status", ctl_status },
-	{ "exports", ctl_exports },
-	{ "devices", ctl_devices },
-	{ "why", ctl_why },
-	{ NULL, NULL },
+	{ "status", ctl_status },     { "exports", ctl_exports },
+	{ "unexport", ctl_unexport }, { "devices", ctl_devices },
+	{ "clients", ctl_clients },   { "stats", ctl_stats },
+	{ "slow", ctl_slow },         { "reset-stats", ctl_reset_stats },
+	{ "set", ctl_set },           { "why", ctl_why },
+	{ "drain", ctl_drain },       { NULL, NULL },
 };

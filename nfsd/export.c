@@ -16,12 +16,22 @@
 #include <string.h>
 
 static void
+parsed_put(struct export_parsed *p)
+{
+	if (!p ||
+	    atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	conf_exports_fini(&p->e);
+	free(p);
+}
+
+static void
 table_free(struct export_table *t)
 {
 	for (unsigned i = 0; i < t->count; i++)
 		export_close(&t->exports[i]);
 	export_answers_free(t->answers);
-	conf_exports_fini(&t->parsed);
+	parsed_put(t->parsed);
 	free(t->exports);
 	free(t->by_id);
 	free(t);
@@ -108,6 +118,12 @@ export_table_load(struct export_table **ret, struct conf_exports *parsed,
 
 	if (!t)
 		return -ENOMEM;
+	t->parsed = calloc(1, sizeof(*t->parsed));
+	if (!t->parsed) {
+		table_free(t);
+		return -ENOMEM;
+	}
+	atomic_init(&t->parsed->refs, 1);
 	error = table_open(t, &l, parsed);
 	if (error < 0) {
 		table_free(t);
@@ -115,8 +131,39 @@ export_table_load(struct export_table **ret, struct conf_exports *parsed,
 	}
 	for (unsigned i = 0; i < t->count; i++)
 		export_apply(&l, &t->exports[i]);
-	t->parsed = *parsed;
+	t->parsed->e = *parsed;
 	memset(parsed, 0, sizeof(*parsed));
+	*ret = t;
+	return 0;
+}
+
+void
+export_table_apply(struct export_table *t, const struct export_load *load,
+		   struct conf_report *r)
+{
+	struct export_loader l = { .load = load, .r = r };
+
+	for (unsigned i = 0; i < t->count; i++)
+		export_apply(&l, &t->exports[i]);
+}
+
+int
+export_table_without(struct export_table **ret, const struct export_table *old,
+		     const struct export *gone)
+{
+	struct export_table *t = table_new(old->count, old->engine);
+	struct conf_report r = { 0 };
+
+	if (!t)
+		return -ENOMEM;
+	for (unsigned i = 0; i < old->count; i++) {
+		if (&old->exports[i] != gone)
+			export_share(&t->exports[t->count++], &old->exports[i]);
+	}
+	t->parsed = old->parsed;
+	atomic_fetch_add_explicit(&t->parsed->refs, 1, memory_order_relaxed);
+	(void)table_index(t, &r); /* what was unique is so still */
+	conf_report_fini(&r);
 	*ret = t;
 	return 0;
 }

@@ -22,12 +22,18 @@ struct export_tree {
 
 struct export_answers; /* what clients' names gave, and who was refused */
 
+/* What was read; also tables from which an export was taken share it. */
+struct export_parsed {
+	atomic_uint refs;
+	struct conf_exports e;
+};
+
 struct export_table {
 	atomic_uint refs;
 	unsigned count;
 	struct engine *engine;
-	struct conf_exports parsed; /* what the exports' conf points into */
-	struct export *exports;     /* by path */
+	struct export_parsed *parsed; /* what the exports' conf points into */
+	struct export *exports;       /* by path */
 	struct export **by_id;
 	struct export_answers *answers;
 	struct work closing;
@@ -71,6 +77,8 @@ int export_trees_open(struct export_loader *l, const struct export_place *p,
 void export_apply(struct export_loader *l, struct export *e);
 /* Let go of the trees; may close them (blocks). */
 void export_close(struct export *e);
+/* e shares the trees of from. */
+void export_share(struct export *e, const struct export *from);
 
 /* export_access.c */
 

@@ -13,6 +13,7 @@
  * open_tree(2), mount_setattr(2).
  */
 #include "nfsd/export.h"
+#include "nfsd/override.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -119,6 +120,25 @@ export_close(struct export *e)
 	e->ro = e->rw = NULL;
 }
 
+void
+export_share(struct export *e, const struct export *from)
+{
+	*e = *from;
+	if (e->ro_tree)
+		tree_get(e->ro_tree);
+	if (e->rw_tree)
+		tree_get(e->rw_tree);
+}
+
+unsigned
+export_holders(const struct export *e)
+{
+	unsigned ro = e->ro_tree ? atomic_load(&e->ro_tree->refs) : 0;
+	unsigned rw = e->rw_tree ? atomic_load(&e->rw_tree->refs) : 0;
+
+	return ro > rw ? ro : rw;
+}
+
 /* clones and volumes -------------------------------------------------- */
 
 /* A plain descriptor of the clone's root (open_by_handle_at refuses the O_PATH
@@ -167,16 +187,21 @@ root_open(struct export_loader *l, const struct export_place *p, bool read_only)
 	return r;
 }
 
-/* Export line over nvnfsd.conf over defaults. */
+/* What was set at run time over the export line over nvnfsd.conf over defaults.
+ */
 static void
-policy_make(struct io_policy *out, const struct conf *conf,
-	    const struct conf_policy *line, uint64_t fs_type)
+policy_make(struct io_policy *out, const struct export_load *load,
+	    const struct conf_export *export, uint64_t fs_type)
 {
-	const struct conf_policy *from[] = { &conf->policy, line };
+	struct conf_policy set;
+	const struct conf_policy *from[] = { &load->conf->policy,
+					     &export->clients[0].options.policy,
+					     &set };
 	/* btrfs takes O_DIRECT, punts it and often buffers all the same. */
 	enum io_mode mode =
 		fs_type == BTRFS_SUPER_MAGIC ? IO_BUFFERED : IO_DIRECT;
 
+	overrides_policy(load->overrides, export->path, &set);
 	*out = (struct io_policy){
 		.read_mode = mode,
 		.write_mode = mode,
@@ -184,7 +209,7 @@ policy_make(struct io_policy *out, const struct conf *conf,
 		.direct_min = IO_DIRECT_MIN_BYTES,
 		.stable_floor = IO_UNSTABLE,
 	};
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++) {
 		if (from[i]->has_read_mode)
 			out->read_mode = (enum io_mode)from[i]->read_mode;
 		if (from[i]->has_write_mode)
@@ -240,8 +265,7 @@ tree_make(struct export_loader *l, const struct export_place *p, uint64_t id,
 		tree_free(t);
 		return fd;
 	}
-	policy_make(&policy, load->conf, &p->conf->clients[0].options.policy,
-		    p->fs_type);
+	policy_make(&policy, load, p->conf, p->fs_type);
 	r = volume_new(&t->volume, load->engine, fd, read_only,
 		       load->verifier(id, load->arg), &policy, t);
 	if (r < 0) {
@@ -284,8 +308,7 @@ check_promises(struct export_loader *l, const struct export_place *p,
 
 	if (!t)
 		return 0;
-	policy_make(&policy, l->load->conf, &c->clients[0].options.policy,
-		    p->fs_type);
+	policy_make(&policy, l->load, c, p->fs_type);
 	why = volume_refuses(t->volume, &policy);
 	if (!why)
 		return 0;
@@ -334,8 +357,7 @@ apply_one(struct export_loader *l, struct export *e, struct volume *v)
 
 	if (!v)
 		return;
-	policy_make(&policy, l->load->conf, &c->clients[0].options.policy,
-		    volume_facts(v)->fs_type);
+	policy_make(&policy, l->load, c, volume_facts(v)->fs_type);
 	fallback = volume_set_policy(v, &policy);
 	if (fallback)
 		conf_report_warning(l->r, c->file, c->line, "%s: %s", c->path,

@@ -88,7 +88,8 @@ listen_resume(struct server *s)
 
 	if (!reactor_is_current(first->reactor) || first->stopping)
 		return;
-	if (s->listener->shard == NULL) /* not before listen_start */
+	if (s->listener->shard == NULL || /* not before listen_start */
+	    s->draining)
 		return;
 	if (conn_total(s) >= s->conns_max)
 		return;
@@ -112,13 +113,19 @@ listen_start(struct server *s)
 }
 
 void
-listen_stop(struct server *s)
+listen_pause(struct server *s)
 {
 	struct listener *l;
 
 	for (l = s->listener; l < s->listener + s->listeners; l++)
 		if (l->accepting)
 			op_cancel(s->shard[0]->reactor, &l->op);
+}
+
+void
+listen_stop(struct server *s)
+{
+	listen_pause(s);
 	if (!is_accepting(s))
 		shard_stop_rest(s);
 }

@@ -168,9 +168,12 @@ struct access {
 	struct volume *volume;                     /* rw or ro */
 };
 
+struct overrides; /* override.h */
+
 struct export_load {
 	struct engine *engine;
-	const struct conf *conf; /* for the policy's defaults */
+	const struct conf *conf;           /* for the policy's defaults */
+	const struct overrides *overrides; /* go over all; NULL: none */
 	uint64_t (*verifier)(uint64_t export_id, void *arg); /* first one */
 	void *arg;
 };
@@ -185,6 +188,16 @@ struct export_load {
 int export_table_load(struct export_table **ret, struct conf_exports *parsed,
 		      struct export_table *old, const struct export_load *load,
 		      struct conf_report *r);
+/* Policies anew, as load says now; conf is not read again. What a file system
+ * cannot do is a warning in r. */
+void export_table_apply(struct export_table *t, const struct export_load *load,
+			struct conf_report *r);
+/* The same exports but gone, which is old's. 0 or -ENOMEM. */
+int export_table_without(struct export_table **ret,
+			 const struct export_table *old,
+			 const struct export *gone);
+/* How many tables hold what e has open. */
+unsigned export_holders(const struct export *e);
 void export_table_get(struct export_table *t);
 /* How many references there are now: 1 when only the caller's is left. */
 unsigned export_table_refs(const struct export_table *t);

@@ -8,6 +8,7 @@
 #include "nfsd/server.h"
 
 #include "nfsd/ctl.h"
+#include "nfsd/override.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -21,6 +22,7 @@
 #define DRAIN_NS           (20ull * 1000000000)
 #define SYNC_NS            (180ull * 1000000000) /* a slow disk, much dirty */
 #define EXPORTS_DIR_SUFFIX ".d"
+#define UNEXPORT_NS        (10ull * 1000000000)
 
 static_assert((int)CONF_LOG_ERR == (int)LOG_ERR_ &&
 		      (int)CONF_LOG_WARNING == (int)LOG_WARNING_ &&
@@ -97,6 +99,16 @@ server_read_exports(struct conf_exports *ret, const struct server_options *o,
 				 o->export_lines, o->export_count, r);
 }
 
+static struct export_load
+export_load_make(struct server *s, const struct conf *conf)
+{
+	return (struct export_load){ .engine = s->engine,
+				     .conf = conf,
+				     .overrides = s->overrides,
+				     .verifier = state_verifier,
+				     .arg = s->state };
+}
+
 /* The table that the files and options describe now. */
 static int
 load_exports(struct server *s, const struct conf *conf,
@@ -105,10 +117,7 @@ load_exports(struct server *s, const struct conf *conf,
 {
 	struct conf_exports parsed = { 0 };
 	struct conf_report r = { 0 };
-	struct export_load load = { .engine = s->engine,
-				    .conf = conf,
-				    .verifier = state_verifier,
-				    .arg = s->state };
+	struct export_load load = export_load_make(s, conf);
 	int rc;
 
 	rc = server_read_exports(&parsed, o, &r);
@@ -311,6 +320,8 @@ server_free(struct server *s)
 	identity_forget_groups();
 	state_close(s->state);
 	conf_fini(&s->conf);
+	overrides_free(s->overrides);
+	pthread_mutex_destroy(&s->change);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->drained);
 	free(s->shard);
@@ -341,6 +352,7 @@ server_start(struct server **ret, struct conf *conf,
 	if (s == NULL)
 		return -ENOMEM;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->change, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->drained, &attr);
@@ -351,7 +363,9 @@ server_start(struct server **ret, struct conf *conf,
 	s->manage_gids = conf->manage_gids;
 	s->started_ns = monotonic_ns();
 	s->clients = clients_new();
-	rc = s->clients == NULL ? -ENOMEM : listen_open(s);
+	s->overrides = overrides_new();
+	rc = s->clients == NULL || s->overrides == NULL ? -ENOMEM
+							: listen_open(s);
 	if (rc == 0)
 		rc = start_state(s, o->state_dir);
 	if (rc == 0)
@@ -417,25 +431,89 @@ take_conf(struct server *s, const struct conf *conf)
 	log_set_level((enum log_level)conf->level);
 }
 
+/* With the lock change held. Returns the old table, and its reference. */
+static struct export_table *
+swap_exports(struct server *s, struct export_table *fresh)
+{
+	struct export_table *old = s->exports;
+
+	pthread_mutex_lock(&s->lock);
+	s->exports = fresh;
+	pthread_mutex_unlock(&s->lock);
+	return old;
+}
+
 int
 server_reload(struct server *s, struct conf *conf,
 	      const struct server_options *o)
 {
-	struct export_table *fresh = NULL, *old = s->exports;
-	int rc = load_exports(s, conf, o, old, &fresh);
+	struct export_table *fresh = NULL, *old;
+	int rc;
 
+	pthread_mutex_lock(&s->change);
+	rc = load_exports(s, conf, o, s->exports, &fresh);
 	if (rc < 0) {
+		pthread_mutex_unlock(&s->change);
 		log_msg(LOG_ERR_, "reload failed: the running exports stay");
 		return rc;
 	}
-	pthread_mutex_lock(&s->lock);
-	s->exports = fresh;
-	pthread_mutex_unlock(&s->lock);
+	old = swap_exports(s, fresh);
 	take_conf(s, conf);
+	log_exports(fresh);
+	pthread_mutex_unlock(&s->change);
 	export_table_put(old);
 	identity_forget_groups();
-	log_exports(fresh);
 	return 0;
+}
+
+void
+server_apply(struct server *s, struct conf_report *r)
+{
+	struct export_load load = export_load_make(s, &s->conf);
+
+	export_table_apply(s->exports, &load, r);
+}
+
+/* Wait until nobody else holds the table any more. */
+static bool
+wait_for_calls(const struct export_table *t, uint64_t deadline_ns)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+
+	while (export_table_refs(t) > 1) {
+		if (monotonic_ns() > deadline_ns)
+			return false;
+		(void)nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+int
+server_unexport(struct server *s, const char *path)
+{
+	struct export_table *fresh = NULL, *old;
+	struct export *gone;
+	const char *rest;
+	bool let_go;
+	int rc;
+
+	pthread_mutex_lock(&s->change);
+	gone = export_find_path(s->exports, path, &rest);
+	if (gone == NULL || strcmp(gone->path, path) != 0)
+		rc = -ENOENT;
+	else
+		rc = export_table_without(&fresh, s->exports, gone);
+	if (rc < 0) {
+		pthread_mutex_unlock(&s->change);
+		return rc;
+	}
+	old = swap_exports(s, fresh);
+	pthread_mutex_unlock(&s->change);
+	log_msg(LOG_NOTICE_, "%s: withdrawn", path);
+	let_go = wait_for_calls(old, monotonic_ns() + UNEXPORT_NS) &&
+		 export_holders(gone) == 1;
+	export_table_put(old);
+	return let_go ? 0 : 1;
 }
 
 /* Stop
@@ -480,6 +558,7 @@ server_stop(struct server *s)
 	int rc, kept;
 
 	ctl_stop(s->ctl);
+	ctl_forget(s);
 	if (s->registered)
 		bind_unregister(services, list_services(s, services));
 	rc = stop_shards(s);

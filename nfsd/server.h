@@ -97,6 +97,11 @@ struct server {
 	struct mount_list *mounts;
 	struct state *state;
 	struct ctl *ctl;
+	struct snapshot *counted_from; /* reset-stats: the control thread's */
+	/* A reload, a set, an unexport: one after the other. */
+	pthread_mutex_t change;
+	struct overrides *overrides; /* under change */
+	_Atomic bool draining;
 	struct clients *clients;
 	uint64_t started_ns;
 	uint8_t fh_key[FH_KEY_BYTES];
@@ -126,8 +131,9 @@ struct shard {
 	TAILQ_HEAD(, conn) conns;
 	TAILQ_HEAD(, conn) starved; /* wait for a call slot */
 	_Atomic unsigned conn_count;
-	struct message wake, stop, force;
+	struct message wake, stop, force, drain;
 	bool waking, stopping, drained;
+	_Atomic bool draining_posted;
 };
 
 /* Who may send on a connection now. */
@@ -338,6 +344,17 @@ void data_begin(struct call *c);
 /* Give back what a data call holds; from call_free. */
 void data_fini(struct call *c);
 
+/* drain.c
+ * ----------------------------------------------------------------------------
+ */
+
+void drain_init(struct shard *s);
+/* Any thread. */
+void drain_begin(struct server *s);
+void drain_end(struct server *s);
+/* Connections that are left. */
+unsigned drain_left(const struct server *s);
+
 /* shard.c
  * ----------------------------------------------------------------------------
  */
@@ -366,6 +383,8 @@ void listen_resume(struct server *s);
  * have memory set aside: conns_reserved is to be lowered when it closes. */
 bool listen_tune(struct server *s, int fd);
 void listen_stop(struct server *s);
+/* On reactor 0: accept nothing while s->draining. */
+void listen_pause(struct server *s);
 /* No thread runs any more. */
 void listen_close(struct server *s);
 /* The address that the ready line names; port of host order. */
@@ -427,6 +446,16 @@ int server_stop(struct server *s);
 int server_reload(struct server *s, struct conf *conf,
 		  const struct server_options *o);
 struct export_table *server_exports_get(struct server *s);
+/* What set has changed holds from now on. With the lock change held; what a
+ * file system cannot do is in r. */
+void server_apply(struct server *s, struct conf_report *r);
+/*
+ * Withdraw the export of that path until the next reload: its handles become
+ * stale, and its file system is let go of when the calls in service there have
+ * ended, which is waited for a while. 0; 1 when they have not; -ENOENT. Not on
+ * a reactor.
+ */
+int server_unexport(struct server *s, const char *path);
 /* Read both files as the options say. 0 or -errno; r has the reasons. */
 int server_read_exports(struct conf_exports *ret,
 			const struct server_options *o, struct conf_report *r);

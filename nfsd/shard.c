@@ -117,6 +117,7 @@ shard_init(struct reactor *r, void *server)
 	s->wake.run = wake_run;
 	s->stop.run = stop_run;
 	s->force.run = force_run;
+	drain_init(s);
 	s->perms = perm_cache_new();
 	s->latency = latency_new();
 	s->slow = slow_new();

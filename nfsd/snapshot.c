@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A snapshot of what is counted. The object is struct snapshot, its caller's
+ * and that thread's. The shards go on counting while it is taken: it is exact
+ * for each counter and only nearly so among them.
+ */
+#include "nfsd/snapshot.h"
+
+#include "nfsd/server.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct snapshot_cell {
+	struct latency_sum sum; /* first; by its key */
+	UT_hash_handle hh;
+};
+
+static_assert(sizeof(struct latency_key) == 16, "no padding: it is hashed");
+
+/* Cells of one shard, before they are added to the others'. */
+struct collection {
+	struct latency_reader reader;
+	struct latency_sum *sum;
+	unsigned count, room;
+	bool failed;
+};
+
+static void
+collect(struct latency_reader *r, const struct latency_sum *s)
+{
+	struct collection *c = container_of(r, struct collection, reader);
+	struct latency_sum *grown;
+
+	if (c->count == c->room) {
+		c->room = c->room == 0 ? 64 : 2 * c->room;
+		grown = reallocarray(c->sum, c->room, sizeof(*grown));
+		if (grown == NULL) {
+			c->room = c->count;
+			c->failed = true;
+			return;
+		}
+		c->sum = grown;
+	}
+	c->sum[c->count++] = *s;
+}
+
+static void
+collect_again(struct latency_reader *r)
+{
+	container_of(r, struct collection, reader)->count = 0;
+}
+
+/* NOLINTBEGIN: uthash's macros */
+static struct snapshot_cell *
+cell_find(struct snapshot *s, const struct latency_key *k)
+{
+	struct snapshot_cell *c;
+
+	HASH_FIND(hh, s->cells, k, sizeof(*k), c);
+	return c;
+}
+
+static bool
+cell_add(struct snapshot *s, const struct latency_sum *sum)
+{
+	struct snapshot_cell *c = malloc(sizeof(*c));
+
+	if (c == NULL)
+		return false;
+	c->sum = *sum;
+	HASH_ADD(hh, s->cells, sum.key, sizeof(c->sum.key), c);
+	return true;
+}
+
+static void
+cell_remove(struct snapshot *s, struct snapshot_cell *c)
+{
+	HASH_DEL(s->cells, c);
+	free(c);
+}
+
+static int
+compare_cells(const struct snapshot_cell *a, const struct snapshot_cell *b)
+{
+	const struct latency_key *x = &a->sum.key, *y = &b->sum.key;
+
+	if (x->client != y->client)
+		return x->client < y->client ? -1 : 1;
+	if (x->export_id != y->export_id)
+		return x->export_id < y->export_id ? -1 : 1;
+	return (int)x->proc - (int)y->proc;
+}
+
+static void
+cells_sort(struct snapshot *s)
+{
+	HASH_SORT(s->cells, compare_cells);
+}
+/* NOLINTEND */
+
+static bool
+merge(struct snapshot *s, const struct latency_sum *sum)
+{
+	struct snapshot_cell *c = cell_find(s, &sum->key);
+
+	if (c == NULL)
+		return cell_add(s, sum);
+	latency_add(&c->sum, sum);
+	return true;
+}
+
+static bool
+take_shard(struct snapshot *s, struct latency *l)
+{
+	struct collection c = { .reader = { collect, collect_again } };
+	bool good;
+	unsigned i;
+
+	latency_read(l, &c.reader);
+	good = !c.failed;
+	for (i = 0; good && i < c.count; i++)
+		good = merge(s, &c.sum[i]);
+	free(c.sum);
+	return good;
+}
+
+struct snapshot *
+snapshot_take(struct server *srv)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+	unsigned i;
+
+	if (s == NULL)
+		return NULL;
+	s->exports = server_exports_get(srv);
+	for (i = 0; i < srv->shards; i++) {
+		if (!take_shard(s, srv->shard[i]->latency)) {
+			snapshot_free(s);
+			return NULL;
+		}
+	}
+	cells_sort(s);
+	/* After the cells, whose clients it then has. */
+	s->clients = clients_list(srv->clients, s->client, CLIENTS_MAX);
+	s->counters = stats_json(srv);
+	return s;
+}
+
+void
+snapshot_free(struct snapshot *s)
+{
+	if (s == NULL)
+		return;
+	while (s->cells != NULL)
+		cell_remove(s, s->cells);
+	export_table_put(s->exports);
+	json_object_put(s->counters);
+	free(s);
+}
+
+void
+snapshot_subtract(struct snapshot *s, const struct snapshot *before)
+{
+	struct snapshot_cell *b, *c;
+
+	for (b = before->cells; b != NULL; b = b->hh.next) {
+		c = cell_find(s, &b->sum.key);
+		if (c == NULL)
+			continue;
+		latency_subtract(&c->sum, &b->sum);
+		if (c->sum.calls == 0)
+			cell_remove(s, c);
+	}
+	stats_subtract(s->counters, before->counters);
+}
+
+const struct latency_sum *
+snapshot_first(struct snapshot *s)
+{
+	return s->cells != NULL ? &s->cells->sum : NULL;
+}
+
+const struct latency_sum *
+snapshot_next(const struct latency_sum *sum)
+{
+	const struct snapshot_cell *c =
+		container_of(sum, const struct snapshot_cell, sum);
+
+	c = c->hh.next;
+	return c != NULL ? &c->sum : NULL;
+}
+
+/* Names -------------------------------------------------------------------- */
+
+const char *
+snapshot_client(const struct snapshot *s, uint32_t number)
+{
+	unsigned i;
+
+	for (i = 0; i < s->clients; i++)
+		if (s->client[i].number == number)
+			return s->client[i].address;
+	return "others";
+}
+
+const char *
+snapshot_export(const struct snapshot *s, uint64_t id)
+{
+	const struct export *e;
+
+	if (id == 0)
+		return "-";
+	e = export_find(s->exports, id);
+	return e != NULL ? e->path : "withdrawn";
+}
+
+const char *
+snapshot_procedure(uint32_t proc)
+{
+	static const char *const mount[] = {
+		"MOUNT_NULL", "MOUNT_MNT",     "MOUNT_DUMP",
+		"MOUNT_UMNT", "MOUNT_UMNTALL", "MOUNT_EXPORT",
+	};
+
+	static_assert(sizeof(mount) / sizeof(*mount) ==
+			      LATENCY_PROCS - LATENCY_MOUNT,
+		      "all of MOUNT");
+	assert(proc < LATENCY_PROCS);
+	return proc < LATENCY_MOUNT ? nfsd_row(PROGRAM_NFS3, proc)->name
+				    : mount[proc - LATENCY_MOUNT];
+}
