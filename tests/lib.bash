@@ -11,9 +11,10 @@ packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev
 	libnvme-dev uthash-dev)
 packages_load=(libnfs-dev jq xfsprogs util-linux util-linux-extra mount kmod
 	iproute2 procps)
+packages_bench=(python3 gnuplot-nox sysstat rsync debootstrap)
 packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	shellcheck mandoc git e2fsprogs btrfs-progs rpcbind acl attr libcap2-bin
-	libnfs-utils)
+	libnfs-utils pyflakes3)
 packages_vm=(user-mode-linux systemd iproute2 kmod)
 
 packages_missing() {

@@ -29,6 +29,18 @@ class Results:
     def points(self):
         return list(dict.fromkeys(r['point'] for r in self.records))
 
+    def points_of(self, workload):
+        return list(dict.fromkeys(r['point'] for r in self.records
+                                  if r['workload'] == workload))
+
+    def has(self, point):
+        """Any figure at all."""
+        return any(p == point for p, _ in self._figures)
+
+    def record(self, point, server, r):
+        return next(x for x in self.records if x['good'] and x['round'] == r
+                    and (x['point'], x['server']) == (point, server))
+
     def servers(self, point):
         return list(dict.fromkeys(r['server'] for r in self.records
                                   if r['point'] == point))

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report as plain text."""
+"""The report as plain text, and the tables that the page shows too."""
 from . import bars
 from .figures import LABELS
 from .stats import figure_text, spread
 
-COLUMNS = ('mib_s_stable', 'mib_s', 'calls_s', 'entries_s', 'p50_us', 'p99_us', 'p99_9_us',
-           'server_s_gib', 'whole_s_gib', 'server_us_call', 'reads_call',
-           'writes_call', 'flushes_call', 'resident_call', 'dirty_peak_mib',
-           'cache_growth_mib', 'last_to_first', 'beside_mib_s',
-           'slowest_to_mean', 'rss_kib_conn', 'idle_cores', 'others_cores')
+COLUMNS = ('mib_s_stable', 'mib_s', 'calls_s', 'entries_s', 'p50_us', 'p99_us',
+           'p99_9_us', 'server_s_gib', 'whole_s_gib', 'server_us_call',
+           'reads_call', 'writes_call', 'flushes_call', 'resident_call',
+           'dirty_peak_mib', 'cache_growth_mib', 'last_to_first',
+           'beside_mib_s', 'slowest_to_mean', 'rss_kib_conn', 'idle_cores',
+           'others_cores')
+HEAD = ('Medians of interleaved runs. rate/X: the median of the ratios of '
+        'pairs run one after',
+        'the other, to stable for what writes. spread: (highest - lowest) / '
+        'median of that rate.',
+        'whole: CPU of the machine less that of the clients and of what had '
+        'nothing to do with it;',
+        'others cores: how much that was. Device reads and writes in 4 KiB '
+        'units.')
 
 
 def table(rows):
@@ -24,7 +33,7 @@ def table(rows):
 
 def base_of(servers):
     """Whom the others of a point are compared with."""
-    for name in 'ganesha', 'nvnfsd':
+    for name in 'ganesha', 'local', 'nvnfsd':
         if name in servers:
             return name
     return servers[0]
@@ -54,38 +63,46 @@ def point_rows(results, point):
     return rows
 
 
+def bar_rows(results):
+    rows = [('bar', 'check', 'value', 'limit', 'verdict')]
+    last = None
+    for title, *cells in bars.judge(results):
+        rows.append(('' if title == last else title, *cells))
+        last = title
+    return rows
+
+
+def notes(results):
+    out = []
+    if results.system.get('small'):
+        out.append('A trial: sizes so small say that it works, not how fast.')
+    out += [f'skipped: {p}: {why}' for p, why in sorted(
+        {(r['point'], r['skipped']) for r in results.records
+         if 'skipped' in r})]
+    out += [f'FAILED: {r["point"]} {r["server"]}: {r.get("error")}'
+            for r in results.records
+            if not r['good'] and 'skipped' not in r]
+    verified = [r for r in results.records if r.get('verified')]
+    out.append(f'content verified in {len(verified)} of '
+               f'{len(results.records)} runs (of WRITEs in the first round: '
+               'read back cold; READs always)')
+    return out
+
+
 def render(results):
-    out = ['Medians of interleaved runs; rate/X: the median of the ratios of '
-           'pairs run one after', 'the other; spread: (highest - lowest) / '
-           'median of the rate. Device reads and writes', 'in 4 KiB units.',
-           '']
-    for key in ('storage', 'size', 'rounds', 'kernel', 'cpus', 'date'):
+    out = [*HEAD, '']
+    for key in ('storage', 'size', 'rounds', 'kernel', 'cpus', 'commit',
+                'date'):
         if key in results.system:
             out.append(f'{key}: {results.system[key]}')
     for point in results.points():
-        if not any(results.series(point, s, 'calls_s')
-                   for s in results.servers(point)):
-            continue
-        out += [''] + table(point_rows(results, point))
-    skipped = {(r['point'], r['skipped']) for r in results.records
-               if 'skipped' in r}
-    out += [''] + [f'skipped: {p}: {why}' for p, why in sorted(skipped)]
-    failed = [r for r in results.records if not r['good'] and
-              'skipped' not in r]
-    if failed:
-        out += ['', 'FAILED:'] + [f'  {r["point"]} {r["server"]}: '
-                                  f'{r.get("error")}' for r in failed]
-    if results.system.get('small'):
-        out += ['', 'A trial: sizes so small say that it works, not how fast.']
-    rows = bars.judge(results)
-    if rows:
-        head = ('bar', 'check', 'value', 'limit', 'verdict')
-        shown, last = [head], None
-        for r in rows:
-            shown.append(('' if r[0] == last else r[0],) + tuple(r[1:]))
-            last = r[0]
-        width = [max(len(r[i]) for r in shown) for i in range(5)]
+        if results.has(point):
+            out += [''] + table(point_rows(results, point))
+    out += [''] + notes(results)
+    rows = bar_rows(results)
+    if len(rows) > 1:
+        width = [max(len(r[i]) for r in rows) for i in range(5)]
         out += ['', 'bars']
         out += ['  ' + '  '.join(c.ljust(w) for c, w in zip(r, width)).rstrip()
-                for r in shown]
+                for r in rows]
     return '\n'.join(out) + '\n'

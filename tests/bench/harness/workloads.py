@@ -198,7 +198,7 @@ def sync(p):
         for files in (1, writers):
             points.append(Point(
                 'sync', f'{writers}x{"one" if files == 1 else "many"}',
-                'write', size=16384 * p.count(4000) // files, records=16384,
+                'write', size=16384 * (p.count(4000) // files), records=16384,
                 stable='file', writers=writers, files=files,
                 connections=min(4, writers)))
     return points
