@@ -368,7 +368,9 @@ call_run(struct call *c)
 	c->rq.client = (const struct sockaddr *)&c->conn->peer;
 	c->rq.cred = &c->rpc.cred;
 	c->rq.exports = server_exports_get(s);
-	if (c->row->where == RUN_DATA)
+	if (c->row->where == RUN_WARM && warm_run(c))
+		call_reply(c);
+	else if (c->row->where == RUN_DATA)
 		data_begin(c);
 	else if (c->row->tail == TAIL_ENTRIES)
 		call_find_room(c);

@@ -61,8 +61,8 @@ static const struct access_row access_dir[] = {
 	{ 0, 0 },
 };
 
-static uint32_t
-access_granted(const struct object *o, unsigned perm)
+uint32_t
+nfs3_access_bits(const struct object *o, unsigned perm)
 {
 	const struct access_row *row =
 		S_ISDIR(o->st.stx_mode) ? access_dir : access_file;
@@ -89,7 +89,7 @@ nfs3_access(struct request *rq)
 	if (status == NFS3_OK)
 		status = nfs3_status(perm_granted(&o.id, o.fd, &o.st, &perm));
 	if (status == NFS3_OK)
-		res->access = args->access & access_granted(&o, perm);
+		res->access = args->access & nfs3_access_bits(&o, perm);
 	object_fini(&o);
 	return status;
 }

@@ -32,7 +32,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.decode = nfs3_decode_fh,
 		.run = nfs3_getattr,
 		.encode = nfs3_encode_getattr,
-		.where = RUN_WORKER,
+		.where = RUN_WARM,
 		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_FATTR_BYTES,
 		.idempotent = true,
 	},
@@ -59,7 +59,7 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 		.decode = nfs3_decode_access,
 		.run = nfs3_access,
 		.encode = nfs3_encode_access,
-		.where = RUN_WORKER,
+		.where = RUN_WARM,
 		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES +
 				   WORD_BYTES,
 		.idempotent = true,

@@ -107,6 +107,8 @@ int perm_data(const struct identity *id, int fd, const struct statx *st,
 struct perm_cache;
 struct perm_cache *perm_cache_new(void);
 void perm_cache_free(struct perm_cache *c);
+int perm_cache_granted(struct perm_cache *c, const struct identity *id,
+		       struct file *f, const struct statx *st, unsigned *ret);
 int perm_cache_data(struct perm_cache *c, const struct identity *id,
 		    struct file *f, const struct statx *st, bool write);
 

@@ -87,9 +87,9 @@ entry_find(struct perm_cache *c, uint64_t file, uint64_t identity)
 	return &e[c->set[i].next++ % WAYS];
 }
 
-static int
-granted_cached(struct perm_cache *c, const struct identity *id, struct file *f,
-	       const struct statx *st, unsigned *ret)
+int
+perm_cache_granted(struct perm_cache *c, const struct identity *id,
+		   struct file *f, const struct statx *st, unsigned *ret)
 {
 	uint64_t file = file_id(f), identity = identity_hash(id);
 	struct entry *e = entry_find(c, file, identity);
@@ -127,7 +127,7 @@ perm_cache_data(struct perm_cache *c, const struct identity *id, struct file *f,
 	/* Most callers own their file: no hash, no look-up. */
 	if (id->uid == st->stx_uid)
 		return 0;
-	r = granted_cached(c, id, f, st, &granted);
+	r = perm_cache_granted(c, id, f, st, &granted);
 	if (r < 0)
 		return r;
 	return granted & (write ? PERM_WRITE : PERM_READ | PERM_EXEC) ? 0

@@ -29,6 +29,11 @@ int name_open(int dir_fd, const struct name *n);
 #define NAME_FD_PATH_BYTES 32u
 void name_fd_path(char path[NAME_FD_PATH_BYTES], int fd);
 
+/* nfs3_query.c ------------------------------------------------------------- */
+
+/* The ACCESS3_ bits that these PERM_ bits give on o, whose st is filled. */
+uint32_t nfs3_access_bits(const struct object *o, unsigned perm);
+
 /* dirlock.c: one change of a directory at a time -----------------------------
  */
 

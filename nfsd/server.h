@@ -344,6 +344,13 @@ void data_begin(struct call *c);
 /* Give back what a data call holds; from call_free. */
 void data_fini(struct call *c);
 
+/* nfs3_warm.c
+ * ---------------------------------------------------------------------- */
+
+/* A RUN_WARM procedure: make its status and results; false where a worker has
+ * to. */
+bool warm_run(struct call *c);
+
 /* drain.c
  * ----------------------------------------------------------------------------
  */

@@ -11,6 +11,7 @@
 enum call_where {
 	RUN_INLINE, /* on the reactor: it cannot block */
 	RUN_WORKER, /* a plain blocking function on a worker */
+	RUN_WARM,   /* on the reactor where the file is open, else likewise */
 	RUN_DATA    /* READ, WRITE, COMMIT: asynchronous, nfs3_data.c */
 };
 
