@@ -109,6 +109,9 @@ image_mount() {
 		image_error=$image_device image_device=''
 		return 1
 	fi
+	# It keeps what its last user made of this, tests among them a page.
+	cat "/sys/block/${image_device#/dev/}/queue/max_hw_sectors_kb" \
+		>"/sys/block/${image_device#/dev/}/queue/max_sectors_kb"
 	if image_error=$(mkfs.xfs -q -f "$image_device" 2>&1) &&
 		image_error=$(mount -t xfs "$image_device" "$dir" 2>&1); then
 		losetup -d "$image_device"

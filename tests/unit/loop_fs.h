@@ -104,11 +104,48 @@ loop_attach(struct loop_fs *fs, uint32_t block_bytes)
 	return why;
 }
 
+/* The largest request, in KiB, "" for what it was made with. */
+static inline bool
+loop_request_kb(const struct loop_fs *fs, const char *kb)
+{
+	char path[80], most[32] = "";
+	FILE *f;
+	bool done;
+
+	(void)snprintf(path, sizeof(path),
+		       "/sys/block/%.16s/queue/max_hw_sectors_kb",
+		       fs->device + 5);
+	f = kb[0] == '\0' ? fopen(path, "re") : NULL;
+	if (f != NULL) {
+		if (fgets(most, sizeof(most), f) != NULL)
+			kb = most;
+		(void)fclose(f);
+	}
+	(void)snprintf(path, sizeof(path),
+		       "/sys/block/%.16s/queue/max_sectors_kb", fs->device + 5);
+	f = fopen(path, "we");
+	if (f == NULL)
+		return false;
+	done = fputs(kb, f) >= 0;
+	return fclose(f) == 0 && done;
+}
+
+/* No request is larger than a page. The loop driver takes a write that its
+ * backing file system cut short for a good one; such a write cannot be. */
+static inline bool
+loop_one_page_at_a_time(const struct loop_fs *fs)
+{
+	return loop_request_kb(fs, "4");
+}
+
+/* The limit of its requests would stay with the device, whoever is next. */
 static inline void
 loop_release(struct loop_fs *fs)
 {
-	if (fs->keep >= 0)
+	if (fs->keep >= 0) {
+		(void)loop_request_kb(fs, "");
 		close(fs->keep);
+	}
 	fs->keep = -1;
 }
 
@@ -179,24 +216,6 @@ loop_fs_remove(struct loop_fs *fs)
 		(void)rmdir(fs->base);
 	}
 	*fs = (struct loop_fs){ .keep = -1 };
-}
-
-/* No request is larger than a page. The loop driver takes a write that its
- * backing file system cut short for a good one; such a write cannot be. */
-static inline bool
-loop_one_page_at_a_time(const struct loop_fs *fs)
-{
-	char path[64];
-	FILE *f;
-	bool done;
-
-	(void)snprintf(path, sizeof(path),
-		       "/sys/block/%.16s/queue/max_sectors_kb", fs->device + 5);
-	f = fopen(path, "we");
-	if (f == NULL)
-		return false;
-	done = fputs("4", f) >= 0;
-	return fclose(f) == 0 && done;
 }
 
 enum loop_count { LOOP_SECTORS_READ = 2, LOOP_SECTORS_WRITTEN = 6 };

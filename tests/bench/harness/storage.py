@@ -58,6 +58,7 @@ class Storage:
             device = command(*loop, '--direct-io=on', image).strip()
         except subprocess.CalledProcessError:
             device = command(*loop, image).strip()
+        self._undo_last_user(device)
         try:
             # Discarding would give the image's blocks back.
             if fs == 'xfs':
@@ -69,6 +70,15 @@ class Storage:
             self._image = image
         finally:
             command('losetup', '-d', device)
+
+    @staticmethod
+    def _undo_last_user(device):
+        """A loop device keeps the limit of its requests when it is let go of:
+        tests that lower it to a page would slow down whoever is next."""
+        queue = Path('/sys/block', device.removeprefix('/dev/'),
+                             'queue')
+        most = (queue / 'max_hw_sectors_kb').read_text()
+        (queue / 'max_sectors_kb').write_text(most)
 
     def close(self):
         if self._image:
