@@ -9,6 +9,7 @@
 #include "nfsd/counters.h"
 
 #include "io/fault.h"
+#include "nfsd/devices.h"
 #include "nfsd/server.h"
 
 #include <assert.h>
@@ -145,8 +146,8 @@ static const struct counter rows[] = {
 	  REACTOR(punts) },
 	{ "sqe_waits", NULL, "Times that the submission queue was full",
 	  COUNTER, REACTOR(sqe_waits) },
-	{ "op_waits", NULL, "Operations that waited for an I/O slot", COUNTER,
-	  REACTOR(op_waits) },
+	{ "op_waits", NULL, "Operations that waited for a place in a ring",
+	  COUNTER, REACTOR(op_waits) },
 	{ "op_wait_ns", NULL, "Time that they waited", COUNTER,
 	  REACTOR(op_wait_ns) },
 	{ "small_waits", NULL,
@@ -168,6 +169,35 @@ static const struct counter rows[] = {
 	{ "device_tag_waiters", NULL,
 	  "Requests that wait for a tag of the device", GAUGE,
 	  .scope = BY_LABEL, .label = "device", .list = tags_list },
+	{ "device_slots", NULL,
+	  "Requests of direct I/O that a device may have in flight", GAUGE,
+	  .scope = BY_LABEL, .label = "device", .list = devices_slots },
+	{ "device_slots_used", NULL, "Those that it has now", GAUGE,
+	  .scope = BY_LABEL, .label = "device", .list = devices_slots_used },
+	{ "device_slot_waits", NULL, "Direct I/O that waited for an I/O slot",
+	  COUNTER, .scope = BY_LABEL, .label = "device",
+	  .list = devices_slot_waits },
+	{ "device_slot_wait_ns", NULL, "Time that it waited", COUNTER,
+	  .scope = BY_LABEL, .label = "device", .list = devices_slot_wait_ns },
+	{ "nvme_critical_warning", NULL, "SMART: critical warning, bits", GAUGE,
+	  .scope = BY_LABEL, .label = "device",
+	  .list = devices_critical_warning },
+	{ "nvme_temperature_celsius", NULL, "SMART: temperature", GAUGE,
+	  .scope = BY_LABEL, .label = "device", .list = devices_temperature },
+	{ "nvme_spare_percent", NULL, "SMART: spare that is left", GAUGE,
+	  .scope = BY_LABEL, .label = "device", .list = devices_spare },
+	{ "nvme_used_percent", NULL, "SMART: endurance that is used up", GAUGE,
+	  .scope = BY_LABEL, .label = "device", .list = devices_used },
+	{ "nvme_media_errors", NULL, "SMART: media errors", COUNTER,
+	  .scope = BY_LABEL, .label = "device", .list = devices_media_errors },
+	{ "nvme_unsafe_shutdowns", NULL, "SMART: unsafe shutdowns", COUNTER,
+	  .scope = BY_LABEL, .label = "device",
+	  .list = devices_unsafe_shutdowns },
+	{ "nvme_read_bytes", NULL, "SMART: data units read, in bytes", COUNTER,
+	  .scope = BY_LABEL, .label = "device", .list = devices_read_bytes },
+	{ "nvme_written_bytes", NULL, "SMART: data units written, in bytes",
+	  COUNTER, .scope = BY_LABEL, .label = "device",
+	  .list = devices_written_bytes },
 	/* calls and connections */
 	{ "drc_hits", NULL, "Retries answered from the reply cache", COUNTER,
 	  DRC(hits) },

@@ -8,6 +8,7 @@
 #include "nfsd/server.h"
 
 #include "nfsd/ctl.h"
+#include "nfsd/devices.h"
 #include "nfsd/override.h"
 
 #include <arpa/inet.h>
@@ -132,10 +133,10 @@ load_exports(struct server *s, const struct conf *conf,
 }
 
 static void
-log_exports(const struct export_table *t)
+log_exports(struct engine *engine, const struct export_table *t)
 {
-	const struct export *e;
 	const struct volume_facts *f;
+	const struct export *e;
 	struct io_policy p;
 	struct volume *v;
 	unsigned i;
@@ -152,6 +153,7 @@ log_exports(const struct export_table *t)
 			f->logical_bytes, f->cut_bytes,
 			io_mode_name(p.read_mode), io_mode_name(p.write_mode),
 			io_edges_name(p.edges), p.direct_min);
+		devices_log(engine, e->path, v);
 	}
 	if (export_table_count(t) == 0)
 		log_msg(LOG_WARNING_, "nothing is exported: see "
@@ -382,7 +384,7 @@ server_start(struct server **ret, struct conf *conf,
 		server_free(s);
 		return rc;
 	}
-	log_exports(s->exports);
+	log_exports(s->engine, s->exports);
 	s->listening.run = listen_message;
 	reactor_post(engine_reactor(s->engine, 0), &s->listening);
 	if (!o->no_rpcbind)
@@ -459,7 +461,7 @@ server_reload(struct server *s, struct conf *conf,
 	}
 	old = swap_exports(s, fresh);
 	take_conf(s, conf);
-	log_exports(fresh);
+	log_exports(s->engine, fresh);
 	pthread_mutex_unlock(&s->change);
 	export_table_put(old);
 	identity_forget_groups();

@@ -157,6 +157,7 @@ shard_tick(struct reactor *r)
 	if (reactor_index(r) == 0 && !s->stopping) {
 		listen_resume(s->server);
 		file_expire(s->server->engine);
+		device_refresh(s->server->engine);
 	}
 }
 
