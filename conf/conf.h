@@ -66,12 +66,14 @@ enum conf_log_level {
 /* A policy where each part may be unset. */
 struct conf_policy {
 	bool has_read_mode, has_write_mode, has_edges, has_direct_min,
-		has_stable_floor, has_torn_free;
+		has_stable_floor, has_torn_free, has_dirty_max, has_flush_share;
 	enum conf_mode read_mode, write_mode;
 	enum conf_edges edges;
 	uint32_t direct_min;
 	enum conf_stable stable_floor;
 	bool torn_free;
+	uint64_t dirty_max;   /* bytes */
+	uint32_t flush_share; /* percent */
 };
 
 struct conf {

@@ -47,6 +47,8 @@ static const struct key keys[] = {
 	{ "nfsd", "direct-min", set_policy },
 	{ "nfsd", "stable-floor", set_policy },
 	{ "nfsd", "torn-free", set_policy },
+	{ "nfsd", "dirty-max", set_policy },
+	{ "nfsd", "flush-share", set_policy },
 	{ "mountd", "port", set_mount_port, FIELD(mount_port) },
 	{ "mountd", "manage-gids", set_bool, FIELD(manage_gids) },
 	{ "limits", "connections", set_count, FIELD(connections),

@@ -179,6 +179,11 @@ word_bool(const char *word, bool *ret)
 }
 
 /* The parts of a policy, in the order in which they are printed. */
+
+#define SIZE          "a size, as in 65536, 64k or 1M"
+#define DIRTY_MIN     (1ull << 20)
+#define DIRTY_MAX_MAX (1ull << 40)
+
 enum part {
 	READ_MODE,
 	WRITE_MODE,
@@ -186,19 +191,29 @@ enum part {
 	DIRECT_MIN,
 	STABLE_FLOOR,
 	TORN_FREE,
+	DIRTY_MAX,
+	FLUSH_SHARE,
 	PARTS
 };
 
 static const struct {
 	const char *name;
-	const char *const *words; /* NULL: a size */
+	const char *const *words; /* NULL: a number */
+	uint64_t min, max;
+	const char *what;  /* the number is */
+	const char *above; /* what a larger one is told */
 } parts[PARTS] = {
 	[READ_MODE] = { "read-mode", mode_words },
 	[WRITE_MODE] = { "write-mode", mode_words },
 	[EDGES] = { "edges", edges_words },
-	[DIRECT_MIN] = { "direct-min", NULL },
+	[DIRECT_MIN] = { "direct-min", NULL, 0, UINT32_MAX, SIZE,
+			 "4 GiB or more" },
 	[STABLE_FLOOR] = { "stable-floor", stable_words },
 	[TORN_FREE] = { "torn-free", bool_words },
+	[DIRTY_MAX] = { "dirty-max", NULL, DIRTY_MIN, DIRTY_MAX_MAX, SIZE,
+			"more than 1 TiB" },
+	[FLUSH_SHARE] = { "flush-share", NULL, 1, 100, "a percentage, as in 12",
+			  "more than 100" },
 };
 
 const char *
@@ -223,6 +238,10 @@ conf_policy_has(const struct conf_policy *p, unsigned i)
 		return p->has_stable_floor;
 	case TORN_FREE:
 		return p->has_torn_free;
+	case DIRTY_MAX:
+		return p->has_dirty_max;
+	case FLUSH_SHARE:
+		return p->has_flush_share;
 	case PARTS:
 		break;
 	}
@@ -230,7 +249,7 @@ conf_policy_has(const struct conf_policy *p, unsigned i)
 }
 
 /* The value of a part as a number. */
-static uint32_t
+static uint64_t
 part_value(const struct conf_policy *p, enum part i)
 {
 	switch (i) {
@@ -246,6 +265,10 @@ part_value(const struct conf_policy *p, enum part i)
 		return p->stable_floor;
 	case TORN_FREE:
 		return p->torn_free;
+	case DIRTY_MAX:
+		return p->dirty_max;
+	case FLUSH_SHARE:
+		return p->flush_share;
 	case PARTS:
 		break;
 	}
@@ -253,7 +276,7 @@ part_value(const struct conf_policy *p, enum part i)
 }
 
 static void
-part_assign(struct conf_policy *p, enum part i, uint32_t value)
+part_assign(struct conf_policy *p, enum part i, uint64_t value)
 {
 	switch (i) {
 	case READ_MODE:
@@ -270,7 +293,7 @@ part_assign(struct conf_policy *p, enum part i, uint32_t value)
 		return;
 	case DIRECT_MIN:
 		p->has_direct_min = true;
-		p->direct_min = value;
+		p->direct_min = (uint32_t)value;
 		return;
 	case STABLE_FLOOR:
 		p->has_stable_floor = true;
@@ -280,6 +303,14 @@ part_assign(struct conf_policy *p, enum part i, uint32_t value)
 		p->has_torn_free = true;
 		p->torn_free = value != 0;
 		return;
+	case DIRTY_MAX:
+		p->has_dirty_max = true;
+		p->dirty_max = value;
+		return;
+	case FLUSH_SHARE:
+		p->has_flush_share = true;
+		p->flush_share = (uint32_t)value;
+		return;
 	case PARTS:
 		break;
 	}
@@ -288,7 +319,7 @@ part_assign(struct conf_policy *p, enum part i, uint32_t value)
 
 /* "a, b and c" */
 static void
-list_words(const char *const *words, char *text, size_t bytes)
+choices(const char *const *words, char *text, size_t bytes)
 {
 	size_t n = 0;
 
@@ -301,45 +332,52 @@ list_words(const char *const *words, char *text, size_t bytes)
 }
 
 static int
-part_parse(enum part i, const char *value, uint32_t *ret,
-	   char why[CONF_REASON_BYTES])
+part_word(enum part i, const char *value, uint64_t *ret,
+	  char why[CONF_REASON_BYTES])
 {
-	const char *const *words = parts[i].words;
-	char shown[REPORT_WORD_BYTES], choices[CONF_REASON_BYTES / 2];
+	char shown[REPORT_WORD_BYTES], list[64];
 	unsigned at;
-	uint64_t size;
-	int error;
 
-	conf_report_word(shown, value);
-	if (words && word_find(words, value, &at)) {
-		list_words(words, choices, sizeof(choices));
-		(void)snprintf(why, CONF_REASON_BYTES,
-			       "%s=%s: the choices are %s", parts[i].name,
-			       shown, choices);
-		return -EINVAL;
-	}
-	if (words) {
+	if (!word_find(parts[i].words, value, &at)) {
 		*ret = at;
 		return 0;
 	}
-	error = conf_size_parse(value, &size);
-	if (error || size > UINT32_MAX) {
-		(void)snprintf(why, CONF_REASON_BYTES, "%s=%s: %s",
-			       parts[i].name, shown,
-			       error == -EINVAL
-				       ? "not a size, as in 65536, 64k or 1M"
-				       : "4 GiB or more");
-		return -EINVAL;
+	choices(parts[i].words, list, sizeof(list));
+	(void)snprintf(why, CONF_REASON_BYTES, "%s=%s: the choices are %s",
+		       parts[i].name, conf_report_word(shown, value), list);
+	return -EINVAL;
+}
+
+static int
+part_parse(enum part i, const char *value, uint64_t *ret,
+	   char why[CONF_REASON_BYTES])
+{
+	char shown[REPORT_WORD_BYTES];
+	const char *below = i == DIRTY_MAX ? "less than 1 MiB" : "less than 1";
+	uint64_t n;
+	int error;
+
+	if (parts[i].words)
+		return part_word(i, value, ret, why);
+	error = conf_size_parse(value, &n);
+	if (!error && n >= parts[i].min && n <= parts[i].max) {
+		*ret = n;
+		return 0;
 	}
-	*ret = (uint32_t)size;
-	return 0;
+	(void)snprintf(why, CONF_REASON_BYTES, "%s=%s: %s%s", parts[i].name,
+		       conf_report_word(shown, value),
+		       error == -EINVAL ? "not " : "",
+		       error == -EINVAL            ? parts[i].what
+		       : error || n > parts[i].max ? parts[i].above
+						   : below);
+	return -EINVAL;
 }
 
 int
 conf_policy_set(struct conf_policy *p, const char *name, const char *value,
 		char why[CONF_REASON_BYTES])
 {
-	uint32_t n;
+	uint64_t n;
 
 	for (unsigned i = 0; i < PARTS; i++) {
 		if (strcmp(name, parts[i].name) != 0)
@@ -355,12 +393,12 @@ conf_policy_set(struct conf_policy *p, const char *name, const char *value,
 void
 conf_policy_print_value(const struct conf_policy *p, unsigned i, FILE *out)
 {
-	uint32_t value = part_value(p, (enum part)i);
+	uint64_t value = part_value(p, (enum part)i);
 
 	if (parts[i].words)
 		(void)fputs(parts[i].words[value], out);
 	else
-		(void)fprintf(out, "%" PRIu32, value);
+		(void)fprintf(out, "%" PRIu64, value);
 }
 
 int
@@ -368,7 +406,7 @@ conf_policy_merge(struct conf_policy *p, const struct conf_policy *other,
 		  const char **ret_name)
 {
 	for (unsigned i = 0; i < PARTS; i++) {
-		uint32_t value = part_value(other, (enum part)i);
+		uint64_t value = part_value(other, (enum part)i);
 
 		if (!conf_policy_has(other, i))
 			continue;

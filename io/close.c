@@ -209,6 +209,8 @@ file_cache_new(struct file_cache **ret, struct engine *e, unsigned files_max)
 		return -ENOMEM;
 	}
 	TAILQ_INIT(&c->idle);
+	LIST_INIT(&c->flushers);
+	pthread_mutex_init(&c->flushers_mutex, NULL);
 	c->expire.run = expire_run;
 	pthread_mutex_init(&c->mutex, NULL);
 	pthread_condattr_init(&attr);
@@ -226,13 +228,15 @@ file_cache_free(struct file_cache *c)
 		return;
 	/* Syncs that have told their callers may still be dropping pages. */
 	(void)close_all(c, NULL, clock_ns() + END_NS_MAX);
+	flushers_end(c);
 	pthread_mutex_lock(&c->mutex);
 	while (c->expiring)
 		pthread_cond_wait(&c->changed, &c->mutex);
 	assert(c->count == 0 && c->closing == 0);
-	assert(c->edge_pages == 0 && c->edge_inodes == 0);
+	assert(c->edge_spans == 0 && c->edge_inodes == 0);
 	pthread_mutex_unlock(&c->mutex);
 	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->flushers_mutex);
 	pthread_mutex_destroy(&c->mutex);
 	free(c->files);
 	free(c->inodes);

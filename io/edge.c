@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Half-written pages. The object is the edge_table of an inode: byte spans
- * that we wrote through the page cache and mean to drop from there. A page
- * whose bytes all lie inside one span has been completed by both neighbours;
- * once a sync that began after that has succeeded, it is dropped, so that it
- * never has to be read back and does not stay. Plain data: the caller holds the
- * inode's mutex. It knows no file and makes no system call.
+ * What we wrote through the page cache. The object is the edge_table of an
+ * inode: byte spans, fresh ones until they are written back, and those that are
+ * to leave the cache until they are dropped. A page whose bytes all lie inside
+ * one span has been completed by both neighbours; once it was written back
+ * after that, it is dropped, so that it never has to be read back and does not
+ * stay. Plain data: the caller holds the inode's mutex. It knows no file and
+ * makes no system call.
+ *
+ * A flush goes for long runs: among interleaved writers the half pages between
+ * them wait for a straggler, and written back now they would be again.
  *
  * Large folios: a WRITE of some pages through the cache makes folios of up to
  * its own size (naturally aligned, inside its page-rounded range), and the
@@ -21,6 +25,8 @@
 #include <string.h>
 
 #define EDGE_ROOM_FIRST 16u
+#define EDGE_ROOM_KEEP  256u /* of an empty table */
+#define RUN_PAGES       64u  /* a long run */
 
 void
 edge_init(struct edge_table *t, uint64_t page)
@@ -100,16 +106,16 @@ has_room(struct edge_table *t)
 	return t->spans < EDGE_SPANS_HARD && grow_to(t, t->spans + 1);
 }
 
-/* The first span that ends at or after offset. */
+/* The first of n spans that ends at or after offset. */
 static unsigned
-find(const struct edge_table *t, uint64_t offset)
+find(const struct edge_span *span, unsigned n, uint64_t offset)
 {
-	unsigned low = 0, high = t->spans;
+	unsigned low = 0, high = n;
 
 	while (low < high) {
 		unsigned mid = low + (high - low) / 2;
 
-		if (t->span[mid].end < offset)
+		if (span[mid].end < offset)
 			low = mid + 1;
 		else
 			high = mid;
@@ -125,32 +131,67 @@ learn_fold(struct edge_table *t, uint64_t n)
 		t->fold *= 2;
 }
 
+static bool
+is_long(const struct edge_table *t, const struct edge_span *s)
+{
+	return span_pages(t, s) >= RUN_PAGES;
+}
+
+static void
+count_fresh(struct edge_table *t, const struct edge_span *s)
+{
+	t->pages += span_pages(t, s);
+	if (is_long(t, s))
+		t->long_pages += span_pages(t, s);
+}
+
+static void
+uncount_fresh(struct edge_table *t, const struct edge_span *s)
+{
+	t->pages -= span_pages(t, s);
+	if (is_long(t, s))
+		t->long_pages -= span_pages(t, s);
+}
+
+static bool
+no_room(struct edge_table *t, const struct edge_span *s)
+{
+	t->loose += span_pages(t, s);
+	t->pages += span_pages(t, s);
+	return false;
+}
+
 bool
-edge_add(struct edge_table *t, uint64_t start, uint64_t end)
+edge_add(struct edge_table *t, uint64_t start, uint64_t end, bool drop)
 {
 	unsigned first, last;
-	struct edge_span s = { start, end, ++t->age, true };
+	struct edge_span s = { start, end, ++t->age, true, drop };
 
 	assert(start < end);
 	learn_fold(t, end - start);
-	first = find(t, start);
+	first = find(t->span, t->spans, start);
 	for (last = first; last < t->spans && t->span[last].start <= end;
-	     last++) {
-		if (t->span[last].start < s.start)
-			s.start = t->span[last].start;
-		if (t->span[last].end > s.end)
-			s.end = t->span[last].end;
-		if (t->span[last].fresh)
-			t->pages -= span_pages(t, &t->span[last]);
-	}
+	     last++)
+		;
 	if (last == first && !has_room(t))
-		return false;
+		return no_room(t, &s);
+	for (unsigned i = first; i < last; i++) {
+		const struct edge_span *o = &t->span[i];
+
+		if (o->start < s.start)
+			s.start = o->start;
+		if (o->end > s.end)
+			s.end = o->end;
+		s.drop |= o->drop;
+		if (o->fresh)
+			uncount_fresh(t, o);
+	}
 	if (last != first + 1) /* nothing moves where one was replaced */
 		memmove(&t->span[first + 1], &t->span[last],
 			(t->spans - last) * sizeof(s));
 	t->span[first] = s;
 	t->spans = t->spans - (last - first) + 1;
-	t->pages += span_pages(t, &s);
+	count_fresh(t, &s);
 	return true;
 }
 
@@ -168,17 +209,41 @@ pages_within(const struct edge_table *t, const struct edge_span *s,
 	return from < to ? (to - from) / t->page : 0;
 }
 
-uint64_t
-edge_pages_in(const struct edge_table *t, uint64_t start, uint64_t end)
+static uint64_t
+pages_among(const struct edge_table *t, const struct edge_span *span,
+	    unsigned spans, uint64_t start, uint64_t end)
 {
 	uint64_t n = 0;
 
-	for (unsigned i = find(t, start);
-	     i < t->spans && t->span[i].start < end; i++)
-		n += pages_within(t, &t->span[i], start, end);
-	for (unsigned i = 0; i < t->outs; i++)
-		n += pages_within(t, &t->out[i], start, end);
+	for (unsigned i = find(span, spans, start);
+	     i < spans && span[i].start < end; i++)
+		n += pages_within(t, &span[i], start, end);
 	return n;
+}
+
+uint64_t
+edge_pages_in(const struct edge_table *t, uint64_t start, uint64_t end)
+{
+	return pages_among(t, t->span, t->spans, start, end) +
+	       pages_among(t, t->out, t->outs, start, end);
+}
+
+/* taking ------------------------------------------------------------------- */
+
+/* Beyond the last place the last run grows, over what lies between. */
+static void
+put_run(struct edge_table *t, const struct edge_span *s)
+{
+	uint64_t start = round_down(s->start, t->page);
+	uint64_t end = round_up(s->end, t->page);
+	struct edge_run *last = t->runs > 0 ? &t->run[t->runs - 1] : NULL;
+
+	if (last != NULL && (start <= last->end || t->runs == EDGE_RUNS_MAX)) {
+		if (end > last->end)
+			last->end = end;
+		return;
+	}
+	t->run[t->runs++] = (struct edge_run){ start, end };
 }
 
 static void
@@ -194,25 +259,39 @@ put_out(struct edge_table *t, uint64_t start, uint64_t end)
 			o->end = end;
 		return;
 	}
-	assert(t->outs < t->out_room);
+	assert(t->out != NULL && t->outs < t->out_room);
 	t->out[t->outs++] = (struct edge_span){ .start = start, .end = end };
 }
 
-/* Keep [start, end) of a taken span in the table that is being made. Where
- * memory for both ends of each was refused, let this one go. */
+/* Keep [start, end) of s in the table that is being made. Where memory for both
+ * ends of each was refused, let this one go. */
 static void
 keep(struct edge_table *t, unsigned *spans, uint64_t start, uint64_t end,
      const struct edge_span *of)
 {
-	struct edge_span s = { start, end, of->age, false };
+	struct edge_span s = { start, end, of->age, false, of->drop };
 
 	if (start >= end)
 		return;
 	if (*spans == t->room) {
+		put_run(t, &s);
 		put_out(t, round_down(start, t->page), round_up(end, t->page));
 		return;
 	}
 	t->spare[(*spans)++] = s;
+}
+
+/* The whole of s stays as it is. */
+static void
+keep_all(struct edge_table *t, unsigned *spans, const struct edge_span *s)
+{
+	unsigned at = *spans;
+
+	keep(t, spans, s->start, s->end, s);
+	if (at == *spans || !s->fresh)
+		return;
+	t->spare[at].fresh = true;
+	count_fresh(t, s);
 }
 
 /* The full pages of s go out; its ends stay, each as far as a folio may reach
@@ -250,67 +329,165 @@ take_full(struct edge_table *t, unsigned *spans, const struct edge_span *s)
 		keep(t, spans, right, s->end, s);
 }
 
-/* What is older goes as a whole: half of the ages that there are. */
+/* Half of the ages that there are lie below. */
 static uint64_t
-age_limit(const struct edge_table *t)
+age_limit(const struct edge_table *t, bool only_fresh)
 {
 	uint64_t oldest = t->age;
 
 	for (unsigned i = 0; i < t->spans; i++)
-		if (t->span[i].age < oldest)
+		if (t->span[i].age < oldest &&
+		    (t->span[i].fresh || !only_fresh))
 			oldest = t->span[i].age;
 	return oldest + (t->age - oldest) / 2 + 1;
 }
 
+/* Do long runs make up half of what is fresh? */
+static bool
+mostly_long(const struct edge_table *t)
+{
+	return t->long_pages >= t->pages / 2;
+}
+
+/* What a take takes: spans older than old go as a whole; fresh ones that are
+ * neither long nor older than short_old stay. */
+struct taking {
+	uint64_t old, short_old;
+};
+
 static void
-take(struct edge_table *t, uint64_t limit)
+take_span(struct edge_table *t, unsigned *spans, const struct edge_span *s,
+	  const struct taking *k)
+{
+	bool old = s->age < k->old;
+
+	if (!old && s->fresh && s->age >= k->short_old && !is_long(t, s)) {
+		keep_all(t, spans, s);
+		return;
+	}
+	if (s->fresh)
+		put_run(t, s);
+	if (!s->drop)
+		return;
+	if (old)
+		put_out(t, round_down(s->start, t->page),
+			round_up(s->end, t->page));
+	else
+		take_full(t, spans, s);
+}
+
+/* Without room nothing was noted, so all of the file is meant. */
+static void
+take_loose(struct edge_table *t)
+{
+	if (t->loose == 0)
+		return;
+	t->run[0] = (struct edge_run){ 0, INT64_MAX };
+	t->runs = 1;
+	t->loose = 0;
+}
+
+static void
+take(struct edge_table *t, const struct taking *k)
 {
 	struct edge_span *was;
 	unsigned n = t->spans, spans = 0;
 
 	assert(t->outs == 0);
+	t->runs = 0;
+	if (n == 0 && t->loose == 0)
+		return;
 	/* A span gives one range at the most. Without memory for them the pages
 	 * stay until the next time. */
-	if (n == 0 || !grow_out(t, n))
+	if (!grow_out(t, n))
 		return;
 	(void)grow_to(t, 2 * n);
 	was = t->span;
-	t->pages = 0;
-	for (unsigned i = 0; i < n; i++) {
-		const struct edge_span *s = &was[i];
-
-		if (s->age < limit)
-			put_out(t, round_down(s->start, t->page),
-				round_up(s->end, t->page));
-		else
-			take_full(t, &spans, s);
-	}
+	t->pages = t->long_pages = 0;
+	for (unsigned i = 0; i < n; i++)
+		take_span(t, &spans, &was[i], k);
+	take_loose(t);
 	t->span = t->spare;
 	t->spare = was;
 	t->spans = spans;
 }
 
 void
-edge_take(struct edge_table *t, bool is_short)
+edge_take(struct edge_table *t, enum edge_take how)
 {
-	take(t, is_short || t->spans > EDGE_SPANS_SOFT ? age_limit(t) : 0);
+	struct taking k = { 0, UINT64_MAX };
+
+	if (how == EDGE_TAKE_ALL)
+		k.old = UINT64_MAX;
+	else if (how == EDGE_TAKE_SHORT || t->spans > EDGE_SPANS_SOFT)
+		k.old = age_limit(t, false);
+	if (how == EDGE_TAKE_FLUSH && t->loose == 0 && mostly_long(t))
+		k.short_old = 0;
+	else if (how == EDGE_TAKE_FLUSH && t->loose == 0 &&
+		 t->spans > RUN_PAGES)
+		k.short_old = age_limit(t, true);
+	take(t, &k);
 }
 
-void
-edge_take_all(struct edge_table *t)
+/* From the first to the last that is fresh. */
+static unsigned
+one_run(const struct edge_table *t, struct edge_run *run)
 {
-	take(t, UINT64_MAX);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < t->spans; i++) {
+		if (!t->span[i].fresh)
+			continue;
+		if (n++ == 0)
+			run->start = round_down(t->span[i].start, t->page);
+		run->end = round_up(t->span[i].end, t->page);
+	}
+	return n > 0;
+}
+
+unsigned
+edge_runs(const struct edge_table *t, struct edge_run *run, unsigned max)
+{
+	unsigned n = 0;
+
+	if (!mostly_long(t))
+		return one_run(t, run);
+	for (unsigned i = 0; i < t->spans && n < max; i++) {
+		const struct edge_span *s = &t->span[i];
+
+		if (s->fresh && is_long(t, s))
+			run[n++] =
+				(struct edge_run){ round_down(s->start,
+							      t->page),
+						   round_up(s->end, t->page) };
+	}
+	return n;
+}
+
+/* A burst of many spans shall not cost memory until the file is closed. */
+static void
+shrink(struct edge_table *t)
+{
+	if (t->spans > 0 ||
+	    (t->room <= EDGE_ROOM_KEEP && t->out_room <= EDGE_ROOM_KEEP))
+		return;
+	free(t->span);
+	free(t->spare);
+	free(t->out);
+	t->span = t->spare = t->out = NULL;
+	t->room = t->out_room = 0;
 }
 
 void
 edge_put_out(struct edge_table *t)
 {
-	t->outs = 0;
+	t->outs = t->runs = 0;
+	shrink(t);
 }
 
 void
 edge_forget(struct edge_table *t)
 {
 	t->spans = 0;
-	t->pages = 0;
+	t->pages = t->long_pages = t->loose = 0;
 }

@@ -175,6 +175,21 @@ file_put(struct file *f)
 		work_submit(c->engine, WORK_DATA, &c->expire);
 }
 
+struct file *
+cache_file_of(struct inode *i)
+{
+	struct file *f;
+
+	pthread_mutex_lock(&i->cache->mutex);
+	LIST_FOREACH (f, &i->files, in_inode)
+		if (f->state == FILE_READY)
+			break;
+	if (f != NULL)
+		use(f);
+	pthread_mutex_unlock(&i->cache->mutex);
+	return f;
+}
+
 /* opening ------------------------------------------------------------------ */
 
 /* Join f to the inode that other files of it share, or to fresh. */
@@ -216,6 +231,7 @@ detach(struct file *f)
 	f->inode = NULL;
 	if (last) {
 		sync_forget(i);
+		flush_forget(i);
 		inode_free(i);
 	}
 }

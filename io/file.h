@@ -8,10 +8,10 @@
  * share one struct inode: it owns the ranges in flight, the edges, the errors
  * and the sync, so that these have one owner whatever way a WRITE came.
  *
- * Locks, in order: inode.mutex, then nothing. file_cache.mutex, then nothing.
- * Both are held for moments and never across a system call that can block; a
- * thread that must wait for a reactor's progress waits on a condition, and a
- * reactor never waits: it is resumed by reactor_post.
+ * Locks, in order: inode.mutex, flusher.mutex, file_cache.mutex. They are held
+ * for moments and never across a system call that can block; a thread that must
+ * wait for a reactor's progress waits on a condition, and a reactor never
+ * waits: it is resumed by reactor_post.
  */
 #ifndef NVNFSD_IO_FILE_H
 #define NVNFSD_IO_FILE_H
@@ -88,47 +88,70 @@ bool range_enter(struct range_list *list, struct range_lock *l);
 /* l leaves; returns those that this lets in, linked by wake. */
 struct range_lock *range_leave(struct range_list *list, struct range_lock *l);
 
-/* edge.c: half-written pages ----------------------------------------------- */
+/* edge.c: what we wrote through the page cache ----------------------------- */
 
 struct edge_span {
 	uint64_t start, end; /* bytes written buffered */
-	uint64_t age : 63;   /* of its newest byte: smaller is older */
-	uint64_t fresh : 1;  /* grew since its full pages were taken */
+	uint64_t age : 62;   /* of its newest byte: smaller is older */
+	uint64_t fresh : 1;  /* grew since it was last written back */
+	uint64_t drop : 1;   /* its pages are to leave the page cache */
 };
+
+struct edge_run {
+	uint64_t start, end;
+};
+
+#define EDGE_RUNS_MAX 16u
 
 /*
  * Which bytes of an inode lie in the page cache because we wrote them there,
- * sorted, adjacent ones merged. Full pages are taken out when a sync begins
- * and dropped when it succeeded; half pages stay for their neighbour.
+ * sorted, adjacent ones merged. What is to be dropped is taken out, in full
+ * pages, when a sync begins and dropped when it succeeded; half pages stay for
+ * their neighbour. What is not to be dropped stays until it is clean.
  */
 struct edge_table {
 	struct edge_span *span, *spare; /* room each */
 	struct edge_span *out;          /* taken, page-rounded, sorted */
-	unsigned spans, room, outs, out_room;
-	uint64_t pages; /* of the fresh spans, an upper bound */
-	uint64_t fold;  /* bytes of the largest folio that our writes made */
+	unsigned spans, room, outs, out_room, runs;
+	struct edge_run run[EDGE_RUNS_MAX]; /* taken: to be written back */
+	uint64_t pages;      /* of the fresh spans, and loose: an upper bound */
+	uint64_t long_pages; /* of those in long runs */
+	uint64_t loose;      /* pages for which there was no room */
+	uint64_t fold; /* bytes of the largest folio that our writes made */
+	uint64_t completed; /* pages that went out full, ever */
 	uint64_t page;
 	uint64_t age;
-	uint64_t completed; /* pages that went out full, ever */
 };
 
 /* A straggler among interleaved writers leaves two half pages a WRITE. */
-#define EDGE_SPANS_SOFT 4096u  /* then a flush, and old halves go */
+#define EDGE_SPANS_SOFT 8192u  /* then a flush, and old halves go */
 #define EDGE_SPANS_HARD 16384u /* then nothing more is remembered */
+
+/* How much a take takes. In each case full pages go to out, and what was fresh
+ * is not so any more. */
+enum edge_take {
+	EDGE_TAKE_FLUSH, /* long runs, and where there are few the older half */
+	EDGE_TAKE_SYNC,  /* all that is fresh */
+	EDGE_TAKE_SHORT, /* memory is short: the older half pages go too */
+	EDGE_TAKE_ALL    /* everything, half pages as well */
+};
 
 void edge_init(struct edge_table *t, uint64_t page);
 void edge_fini(struct edge_table *t);
 /* [start, end) was written buffered in one piece. False: the table is full
  * (the pages then stay until the kernel wants them). */
-bool edge_add(struct edge_table *t, uint64_t start, uint64_t end);
-/* Move full pages to out (which must be empty: edge_put_out); when many spans
- * are there, or memory is short, the older half pages too. Until edge_put_out
- * nothing else touches out: the taker reads it without the mutex. */
-void edge_take(struct edge_table *t, bool is_short);
-/* Move everything to out, half pages as well. */
-void edge_take_all(struct edge_table *t);
-/* out was dealt with. */
+bool edge_add(struct edge_table *t, uint64_t start, uint64_t end, bool drop);
+/* Move full pages to out and what is to be written back to run (which must be
+ * empty: edge_put_out). Where many spans are there the older half pages go in
+ * any case. Until edge_put_out nothing else touches out and run: the taker
+ * reads them without the mutex. */
+void edge_take(struct edge_table *t, enum edge_take how);
+/* out and run were dealt with. */
 void edge_put_out(struct edge_table *t);
+/* The long runs that are fresh now, at most max, or where there are few of
+ * those one range over all: they stay. How many. */
+unsigned edge_runs(const struct edge_table *t, struct edge_run *run,
+		   unsigned max);
 /* Nothing counts as written any more. */
 void edge_forget(struct edge_table *t);
 /* How many pages of [start, end), both at pages' borders, are in the table or
@@ -150,11 +173,55 @@ struct file_facts {
 void volume_file_facts(const struct volume *v, int fd, struct file_facts *ret);
 /* Of the device that direct I/O goes to; NULL: none is known. */
 struct device_slots *volume_slots(const struct volume *v);
+struct flush_account *volume_account(struct volume *v);
 /* Open files of v: counted by file.c, under its mutex. */
 unsigned *volume_files(struct volume *v);
 /* A sync or flush failed: a new verifier, once for each failure (ids are
  * unique and not 0), also where several of its files share the inode. */
 void volume_fail(struct volume *v, uint64_t failure);
+
+/* flusher.c ---------------------------------------------------------------- */
+
+struct flusher;
+
+/*
+ * What clients of one export have made dirty in the page cache. bytes counts
+ * what is dirty, being written back, or about to be written; fresh what has
+ * landed and nobody writes back yet; ready what of that lies in long runs.
+ */
+struct flush_account {
+	_Atomic int64_t bytes, fresh, ready;
+	_Atomic int64_t max, share; /* of bytes; of ready, then it is flushed */
+	_Atomic unsigned waiters;
+	_Atomic bool due; /* in the flusher's queue */
+	struct flusher *flusher;
+	/* under the flusher's mutex */
+	TAILQ_ENTRY(flush_account) in_due;
+	TAILQ_HEAD(, inode) inodes; /* dirty ones, oldest first */
+	STAILQ_HEAD(, flush_waiter) waiting;
+	int64_t started; /* of fresh: its write-back was started */
+};
+
+void account_init(struct flush_account *a, struct flusher *f);
+/* Any thread. */
+void account_limit(struct flush_account *a, uint64_t max,
+		   unsigned share_percent);
+/* w->bytes will be written through the page cache: true when they may be now,
+ * else w->ready comes on w->reactor, in the order of asking. They count until
+ * flush_release. */
+bool flush_admit(struct flush_account *a, struct flush_waiter *w);
+void flush_release(struct flush_account *a, int64_t bytes);
+/* With i's mutex: bytes more of it (or less) are dirty and fresh, and ready; or
+ * this many of them are being written back now, and bytes are to be released
+ * after that. */
+void flush_note(struct inode *i, int64_t bytes, int64_t ready);
+void flush_taken(struct inode *i, int64_t bytes, int64_t ready);
+/* i goes. */
+void flush_forget(struct inode *i);
+/* The flusher of this device, with its thread: kept until flushers_end. 0 or
+ * -errno. */
+int flusher_of(struct flusher **ret, struct file_cache *c, dev_t dev);
+void flushers_end(struct file_cache *c);
 
 /* file.c ------------------------------------------------------------------- */
 
@@ -163,6 +230,7 @@ struct sync_turn {
 	struct file *file;
 	struct sync_waiter *waiting, *held;
 	unsigned served;
+	int64_t bytes; /* that were fresh and are written back */
 	bool sync;     /* else a flush */
 	bool thorough; /* somebody wants the pages gone before its reply */
 	bool data;     /* nobody wants more than the data */
@@ -177,6 +245,7 @@ struct sync_job {
 	bool flush;              /* pages are to be made clean */
 	struct sync_waiter *waiting; /* for the next sync, newest first */
 	struct sync_waiter *held;    /* for fewer dirty pages, newest first */
+	int error; /* of write-back that was started before a turn */
 };
 
 struct strand {
@@ -195,7 +264,9 @@ struct inode {
 	struct sync_job job;
 	struct range_lock freeze;
 	bool frozen;
-	bool dirty; /* written since the last good sync began */
+	bool dirty;                /* written since the last good sync began */
+	_Atomic bool dirty_listed; /* in its account's list */
+	TAILQ_ENTRY(inode) in_dirty;
 	uint64_t error_seq;
 	int error_last;
 	uint64_t brackets_begun;
@@ -263,8 +334,10 @@ struct file_cache {
 	uint64_t next_id;
 	struct work expire;
 	bool expiring;
-	/* any thread: pages that wait to be dropped, and their inodes */
-	_Atomic int64_t edge_pages;
+	pthread_mutex_t flushers_mutex;
+	LIST_HEAD(, flusher) flushers;
+	/* any thread: what waits for neighbours, and where */
+	_Atomic int64_t edge_spans;
 	_Atomic int64_t edge_inodes;
 };
 
@@ -281,6 +354,9 @@ bool cache_want_expire(struct file_cache *c);
 /* And without: f, which is in no table any more, ends. Its place is free once
  * its descriptors are, and all of it is done when the counts say so. */
 void file_end_counted(struct file *f);
+/* A file of i with a reference, or NULL: it is being opened or has ended. i is
+ * kept from being freed by the caller. Takes the cache's mutex. */
+struct file *cache_file_of(struct inode *i);
 
 /* close.c ------------------------------------------------------------------ */
 
@@ -327,8 +403,16 @@ bool strand_busy(struct file *f);
 
 /* sync.c ------------------------------------------------------------------- */
 
-/* A piece written buffered through f has landed: remember its pages. */
-void sync_note_edge(struct file *f, uint64_t start, uint64_t end);
+/* A piece written buffered through f has landed: remember its pages, until they
+ * are clean, or dropped. */
+void sync_note_buffered(struct file *f, uint64_t start, uint64_t end,
+			bool drop);
+/* Blocks, but not for the device: start to write back what f's inode has fresh.
+ * How many bytes that may be. */
+uint64_t sync_flush_start(struct file *f);
+/* Blocks: write it back, and drop what is to be dropped. Takes the caller's
+ * reference to f. */
+void sync_flush_here(struct file *f);
 /* A WRITE's pieces have landed. */
 void sync_note_dirty(struct file *f);
 /* Join the next sync of f's inode. s->done, s->reactor are set; the caller's

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -294,13 +295,20 @@ const char *io_edges_name(enum io_edges e);
  */
 #define IO_DIRECT_MIN_BYTES 32768u
 
+#define IO_DIRTY_BYTES_MAX     (64u << 20) /* dirty_max's default */
+#define IO_DIRTY_BYTES_MIN     (1u << 20)
+#define IO_FLUSH_SHARE_PERCENT 12u
+
 struct io_policy {
 	enum io_mode read_mode;
 	enum io_mode write_mode;
 	enum io_edges edges;
 	uint32_t direct_min; /* bytes of middle below which no split */
 	enum io_stable stable_floor;
-	bool torn_free; /* what can be written atomically is */
+	bool torn_free;       /* what can be written atomically is */
+	uint64_t dirty_max;   /* bytes in the page cache that are not written
+				 back; 0: a default */
+	uint32_t flush_share; /* percent of it after which write-back starts */
 };
 
 /* device*.c, nvme.c: what lies under a file system ------------------------- */
@@ -449,12 +457,13 @@ struct volume_counters {
 	_Atomic uint64_t
 		writes_tearable; /* though torn-free, see its man page */
 	_Atomic uint64_t writes_through; /* stable without a sync */
-	_Atomic uint64_t flushes;        /* sync_file_range calls */
+	_Atomic uint64_t flushes; /* turns of write-back without a sync */
 	_Atomic uint64_t pages_dropped;
 	_Atomic uint64_t edge_spans;           /* waiting now */
 	_Atomic uint64_t edge_pages;           /* likewise */
 	_Atomic uint64_t edge_pages_completed; /* by both neighbours */
 	_Atomic uint64_t range_waits;
+	_Atomic uint64_t dirty_waits; /* WRITEs that dirty_max held back */
 	_Atomic uint64_t verifier_changes;
 };
 
@@ -591,6 +600,15 @@ struct range_lock {
 	void (*ready)(struct range_lock *l);
 };
 
+/* Waits for room below dirty_max, on its reactor. */
+struct flush_waiter {
+	STAILQ_ENTRY(flush_waiter) next;
+	int64_t bytes;
+	struct reactor *reactor;
+	struct message msg;
+	void (*ready)(struct flush_waiter *w);
+};
+
 /* Waits for the next sync of a file, on its reactor. */
 struct sync_waiter {
 	struct sync_waiter *next;
@@ -658,6 +676,7 @@ struct io_write {
 	uint64_t ranged_ns, landed_ns;
 
 	/* private */
+	struct flush_waiter room;
 	struct range_lock lock;
 	struct sync_waiter waiter;
 	struct message msg;
@@ -669,9 +688,9 @@ struct io_write {
 	uint64_t fail_at;     /* first byte known not to be written */
 	uint64_t error_seq;
 	int buffered_rwf;
-	bool atomic;     /* all middle, in one I/O, or not at all */
-	bool through;    /* its middle is stable when it is written */
-	bool keep_track; /* its buffered pages are to be dropped */
+	bool atomic;  /* all middle, in one I/O, or not at all */
+	bool through; /* its middle is stable when it is written */
+	bool drop;    /* its buffered pages are to leave the page cache */
 	bool extending;
 	bool tail_issued;
 	uint8_t flying; /* pieces in flight */

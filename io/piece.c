@@ -194,6 +194,6 @@ piece_note(struct io_piece *p, int error)
 		w->fail_at = reached;
 		w->error = error;
 	}
-	if (!p->direct && w->keep_track && p->done_bytes > 0)
-		sync_note_edge(w->file, p->offset, reached);
+	if (!p->direct && p->done_bytes > 0)
+		sync_note_buffered(w->file, p->offset, reached, w->drop);
 }

@@ -20,23 +20,27 @@
 
 #include <fcntl.h>
 
-#define FLUSH_PAGES 2048 /* of one inode: then they are flushed */
-#define HOLD_PAGES  8192 /* of one inode: then UNSTABLE WRITEs wait */
-#define HOLD_SPANS  (EDGE_SPANS_HARD / 2)
-#define TOTAL_PAGES 16384 /* of all inodes: then each keeps to its share */
+#define HOLD_SPANS  (EDGE_SPANS_HARD / 4 * 3) /* then UNSTABLE WRITEs wait */
+#define TOTAL_SPANS 16384 /* of all inodes: then each keeps to its share */
 
 /* accounts of waiting pages ------------------------------------------------ */
 
 struct edge_level {
 	unsigned spans;
-	uint64_t pages, completed;
+	uint64_t pages, long_pages, completed;
 };
+
+static int64_t
+bytes_of(const struct inode *i, uint64_t pages)
+{
+	return (int64_t)(pages * i->edges.page);
+}
 
 static struct edge_level
 level(const struct inode *i)
 {
 	return (struct edge_level){ i->edges.spans, i->edges.pages,
-				    i->edges.completed };
+				    i->edges.long_pages, i->edges.completed };
 }
 
 /* What changed since was; the inode's mutex is held. */
@@ -44,10 +48,9 @@ static void
 account(struct inode *i, struct edge_level was)
 {
 	struct edge_level now = level(i);
-	int64_t pages = (int64_t)(now.pages + now.spans) -
-			(int64_t)(was.pages + was.spans);
 
-	atomic_fetch_add(&i->cache->edge_pages, pages);
+	atomic_fetch_add(&i->cache->edge_spans,
+			 (int64_t)now.spans - (int64_t)was.spans);
 	atomic_fetch_add(&i->cache->edge_inodes,
 			 (now.spans > 0) - (was.spans > 0));
 	count_add(&volume_counters(i->volume)->edge_spans,
@@ -63,17 +66,15 @@ static bool
 over_share(const struct inode *i)
 {
 	int64_t inodes = atomic_load(&i->cache->edge_inodes);
-	int64_t mine = (int64_t)(i->edges.pages + i->edges.spans);
 
-	return atomic_load(&i->cache->edge_pages) > TOTAL_PAGES && inodes > 0 &&
-	       mine > TOTAL_PAGES / inodes;
+	return atomic_load(&i->cache->edge_spans) > TOTAL_SPANS && inodes > 0 &&
+	       i->edges.spans > TOTAL_SPANS / inodes;
 }
 
 static bool
 flush_due(const struct inode *i)
 {
-	return i->edges.spans > EDGE_SPANS_SOFT ||
-	       i->edges.pages > FLUSH_PAGES || over_share(i);
+	return i->edges.spans > EDGE_SPANS_SOFT || over_share(i);
 }
 
 /* starting ----------------------------------------------------------------- */
@@ -184,7 +185,7 @@ sync_hold(struct file *f, struct sync_waiter *s)
 	bool hold, start = false;
 
 	pthread_mutex_lock(&i->mutex);
-	hold = i->edges.pages > HOLD_PAGES || i->edges.spans > HOLD_SPANS;
+	hold = i->edges.spans > HOLD_SPANS;
 	if (hold) {
 		push(&i->job.held, f, s);
 		i->job.flush = true;
@@ -197,7 +198,7 @@ sync_hold(struct file *f, struct sync_waiter *s)
 }
 
 void
-sync_note_edge(struct file *f, uint64_t start, uint64_t end)
+sync_note_buffered(struct file *f, uint64_t start, uint64_t end, bool drop)
 {
 	struct inode *i = f->inode;
 	struct edge_level was;
@@ -205,8 +206,11 @@ sync_note_edge(struct file *f, uint64_t start, uint64_t end)
 
 	pthread_mutex_lock(&i->mutex);
 	was = level(i);
-	(void)edge_add(&i->edges, start, end); /* full: see edge_add */
+	(void)edge_add(&i->edges, start, end, drop); /* full: see edge_add */
 	account(i, was);
+	flush_note(i, bytes_of(i, i->edges.pages) - bytes_of(i, was.pages),
+		   bytes_of(i, i->edges.long_pages) -
+			   bytes_of(i, was.long_pages));
 	if (flush_due(i)) {
 		i->job.flush = true;
 		go = claim(i);
@@ -261,7 +265,9 @@ sync_forget(struct inode *i)
 	was = level(i);
 	edge_forget(&i->edges);
 	account(i, was);
+	flush_taken(i, bytes_of(i, was.pages), bytes_of(i, was.long_pages));
 	pthread_mutex_unlock(&i->mutex);
+	flush_release(volume_account(i->volume), bytes_of(i, was.pages));
 }
 
 /* The sequence number first: who reads the old verifier after it only writes
@@ -309,39 +315,116 @@ turn_begin(struct sync_turn *t, bool all)
 	t->sync = t->served > 0 || (all && i->dirty);
 	if (t->sync)
 		i->dirty = false;
+	t->error = i->job.error;
+	i->job.error = 0;
 	was = level(i);
-	if (all)
-		edge_take_all(&i->edges);
-	else
-		edge_take(&i->edges, over_share(i));
+	edge_take(&i->edges, all             ? EDGE_TAKE_ALL
+			     : over_share(i) ? EDGE_TAKE_SHORT
+			     : t->sync       ? EDGE_TAKE_SYNC
+					     : EDGE_TAKE_FLUSH);
 	account(i, was);
+	t->bytes = bytes_of(i, was.pages) - bytes_of(i, i->edges.pages);
+	flush_taken(i, t->bytes,
+		    bytes_of(i, was.long_pages) -
+			    bytes_of(i, i->edges.long_pages));
 	pthread_mutex_unlock(&i->mutex);
 }
 
-/* The edges taken belong to this turn: nobody else touches out. One range over
- * all of them: page by page it costs many times more. */
+/* flushing ----------------------------------------------------------------- */
+
+#define WRITE_AND_WAIT                                                         \
+	(SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |                 \
+	 SYNC_FILE_RANGE_WAIT_AFTER)
+
+static int
+flush_runs(struct file *f, const struct edge_run *run, unsigned runs,
+	   unsigned flags)
+{
+	for (unsigned n = 0; n < runs; n++) {
+		int r = fault_point(OP_FLUSH, NULL);
+
+		if (r == 0 &&
+		    sync_file_range(f->fd, (off64_t)run[n].start,
+				    (off64_t)(run[n].end - run[n].start),
+				    flags) != 0)
+			r = -errno;
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static unsigned
+fresh_runs(struct inode *i, struct edge_run *run)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&i->mutex);
+	n = edge_runs(&i->edges, run, EDGE_RUNS_MAX);
+	pthread_mutex_unlock(&i->mutex);
+	return n;
+}
+
+/* What was taken belongs to this turn: nobody else touches it. Then, before the
+ * turn drops pages, what has come in meanwhile is started, so that the device
+ * has something to do. */
 static int
 flush_out(struct sync_turn *t)
 {
 	const struct edge_table *e = &t->file->inode->edges;
-	uint64_t start, end;
-	int r;
+	struct edge_run run[EDGE_RUNS_MAX];
+	int r = 0;
 
-	if (e->outs == 0)
+	if (e->runs == 0)
 		return 0;
-	start = e->out[0].start;
-	end = e->out[e->outs - 1].end;
 	count_add(&volume_counters(t->file->volume)->flushes, 1);
-	r = fault_point(OP_FLUSH, NULL);
-	if (r != 0)
-		return r;
-	return sync_file_range(
-		       t->file->fd, (off64_t)start, (off64_t)(end - start),
-		       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-			       SYNC_FILE_RANGE_WAIT_AFTER) == 0
-		       ? 0
-		       : -errno;
+	if (e->runs > 1)
+		r = flush_runs(t->file, e->run, e->runs, SYNC_FILE_RANGE_WRITE);
+	if (r == 0)
+		r = flush_runs(t->file, e->run, e->runs, WRITE_AND_WAIT);
+	if (r == 0)
+		r = flush_runs(t->file, run, fresh_runs(t->file->inode, run),
+			       SYNC_FILE_RANGE_WRITE);
+	return r;
 }
+
+uint64_t
+sync_flush_start(struct file *f)
+{
+	struct edge_run run[EDGE_RUNS_MAX];
+	unsigned runs = fresh_runs(f->inode, run);
+	uint64_t bytes = 0;
+	int r = flush_runs(f, run, runs, SYNC_FILE_RANGE_WRITE);
+
+	if (r != 0) {
+		pthread_mutex_lock(&f->inode->mutex);
+		f->inode->job.error = r; /* the next turn deals with it */
+		pthread_mutex_unlock(&f->inode->mutex);
+	}
+	for (unsigned n = 0; n < runs; n++)
+		bytes += run[n].end - run[n].start;
+	return bytes;
+}
+
+void
+sync_flush_here(struct file *f)
+{
+	struct inode *i = f->inode;
+	bool start;
+
+	pthread_mutex_lock(&i->mutex);
+	i->job.flush = true;
+	start = claim(i);
+	if (start)
+		i->job.file = f;
+	pthread_mutex_unlock(&i->mutex);
+	if (start)
+		job_run(&i->job.work);
+	else
+		file_put(f); /* whoever has the job sees flush */
+}
+
+/* a turn's end ------------------------------------------------------------- */
 
 static int
 turn_sync(struct sync_turn *t)
@@ -434,19 +517,32 @@ static void
 turn_run(struct sync_turn *t, bool all)
 {
 	turn_begin(t, all);
-	t->error = t->sync ? turn_sync(t) : all ? 0 : flush_out(t);
+	if (t->error == 0)
+		t->error = t->sync ? turn_sync(t) : all ? 0 : flush_out(t);
 	if (t->error != 0)
 		put_out(t->file->inode);
+}
+
+/* What came while the turn ran is to be found again. */
+static void
+note_rest(struct inode *i)
+{
+	pthread_mutex_lock(&i->mutex);
+	if (i->edges.pages > 0)
+		flush_note(i, 0, 0);
+	pthread_mutex_unlock(&i->mutex);
 }
 
 static void
 turn_end(struct sync_turn *t)
 {
+	flush_release(volume_account(t->file->inode->volume), t->bytes);
 	if (t->error == 0 && t->thorough)
 		drop_out(t);
 	wake(t->waiting, t->error, !t->data);
 	if (t->error == 0 && !t->thorough)
 		drop_out(t);
+	note_rest(t->file->inode);
 	wake(t->held, 0, false);
 }
 

@@ -8,6 +8,8 @@
  */
 #include "io/volume.h"
 
+#include "io/reactor.h"
+
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -57,6 +59,10 @@ volume_policy(const struct volume *v)
 		.edges = (enum io_edges)(w >> 4 & 0xf),
 		.stable_floor = (enum io_stable)(w & 0xf),
 		.torn_free = (w >> 16 & 1) != 0,
+		.dirty_max = atomic_load_explicit(&v->dirty_max,
+						  memory_order_relaxed),
+		.flush_share = atomic_load_explicit(&v->flush_share,
+						    memory_order_relaxed),
 	};
 }
 
@@ -97,6 +103,23 @@ fallback_text(const struct volume_facts *f, const struct io_policy *asked,
 	return NULL;
 }
 
+static void
+set_limits(struct volume *v, const struct io_policy *p)
+{
+	uint64_t max = p->dirty_max;
+	uint32_t share = p->flush_share;
+
+	if (max == 0)
+		max = IO_DIRTY_BYTES_MAX;
+	if (max < IO_DIRTY_BYTES_MIN)
+		max = IO_DIRTY_BYTES_MIN;
+	if (share == 0 || share > 100)
+		share = IO_FLUSH_SHARE_PERCENT;
+	atomic_store(&v->dirty_max, max);
+	atomic_store(&v->flush_share, share);
+	account_limit(&v->shared->account, max, share);
+}
+
 const char *
 volume_refuses(const struct volume *v, const struct io_policy *policy)
 {
@@ -115,6 +138,7 @@ volume_set_policy(struct volume *v, const struct io_policy *policy)
 		p.edges = IO_EDGES_DROP;
 	atomic_store_explicit(&v->policy, policy_pack(&p),
 			      memory_order_relaxed);
+	set_limits(v, &p);
 	return fallback_text(&v->facts, policy, &p);
 }
 
@@ -144,6 +168,7 @@ volume_new(struct volume **ret, struct engine *e, int root_fd, bool read_only,
 {
 	struct volume *v = calloc(1, sizeof(*v));
 	struct volume_shared *s = calloc(1, sizeof(*s));
+	struct flusher *flusher;
 	int r = -ENOMEM;
 
 	if (v != NULL)
@@ -157,8 +182,11 @@ volume_new(struct volume **ret, struct engine *e, int root_fd, bool read_only,
 	v->read_only = read_only;
 	v->user = user;
 	r = volume_probe(v);
+	if (r == 0)
+		r = flusher_of(&flusher, engine_files(e), v->dev);
 	if (r != 0)
 		goto fail;
+	account_init(&s->account, flusher);
 	s->refs = 1;
 	s->verifier = verifier;
 	v->shared = s;
@@ -248,6 +276,12 @@ const struct volume_facts *
 volume_facts(const struct volume *v)
 {
 	return &v->facts;
+}
+
+struct flush_account *
+volume_account(struct volume *v)
+{
+	return &v->shared->account;
 }
 
 struct volume_counters *

@@ -16,6 +16,7 @@ struct volume_shared {
 	_Atomic uint64_t verifier;
 	_Atomic uint64_t failure; /* the last that changed it */
 	struct volume_counters counters;
+	struct flush_account account;
 };
 
 /* Who waits for which turn of the log. */
@@ -42,6 +43,8 @@ struct volume {
 	struct device *device[DEVICE_NODES_MAX]; /* of the chain's nodes */
 	struct device_slots *slots;              /* of one of them, or NULL */
 	_Atomic uint64_t policy;                 /* see policy_pack */
+	_Atomic uint64_t dirty_max;
+	_Atomic uint32_t flush_share;
 	struct volume_shared *shared;
 	struct meta_group meta;
 };

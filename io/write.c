@@ -112,6 +112,7 @@ write_settle(struct io_write *w)
 		w->error = 0;
 	sync_note_dirty(w->file);
 	inode_unlock(w->file->inode, &w->lock);
+	flush_release(volume_account(w->file->inode->volume), w->room.bytes);
 	w->waiter.reactor = w->reactor;
 	w->waiter.data = wanted(w) == IO_DATA_SYNC;
 	w->waiter.done = wanted(w) == IO_UNSTABLE ? write_unheld : write_synced;
@@ -131,7 +132,7 @@ write_settled(struct io_write *w)
 	if (w->written > 0 && wanted(w) != IO_UNSTABLE) {
 		sync_join(w->file, &w->waiter);
 		waits = true;
-	} else if (w->written > 0 && w->keep_track) {
+	} else if (w->written > 0 && w->drop) {
 		waits = sync_hold(w->file, &w->waiter);
 	}
 	if (!waits)
@@ -467,7 +468,7 @@ goes_cached(const struct io_write *w)
 {
 	const struct segment *m = &w->split.middle;
 
-	return w->keep_track && m->bytes > 0 &&
+	return w->drop && m->bytes > 0 &&
 	       inode_cached(w->file, m->offset, m->bytes);
 }
 
@@ -483,7 +484,7 @@ goes_lone(const struct io_write *w)
 {
 	enum split_reason r = w->split.reason;
 
-	return w->keep_track && wanted(w) != IO_UNSTABLE &&
+	return w->drop && wanted(w) != IO_UNSTABLE &&
 	       w->bytes <= SOLO_BYTES_MAX && sync_idle(w->file) &&
 	       (r == SPLIT_YES || (r == SPLIT_ALIGNED && extends(w)));
 }
@@ -516,17 +517,17 @@ choose(struct io_write *w)
 		cut = 0;
 	split_write(&w->split, w->offset, w->bytes, cut, w->policy.direct_min,
 		    w->policy.write_mode);
-	w->keep_track = w->policy.write_mode == IO_DIRECT &&
-			w->policy.edges == IO_EDGES_DROP;
+	w->drop = w->policy.write_mode == IO_DONTCACHE ||
+		  (w->policy.write_mode == IO_DIRECT &&
+		   w->policy.edges == IO_EDGES_DROP);
 	if (w->policy.torn_free && choose_atomic(w))
 		return;
 	if (goes_cached(w))
 		split_whole(&w->split, w->offset, w->bytes, SPLIT_CACHED);
 	else if (goes_lone(w))
 		split_whole(&w->split, w->offset, w->bytes, SPLIT_LONE);
-	if (f->dontcache && (w->policy.write_mode == IO_DONTCACHE ||
-			     (w->policy.write_mode == IO_DIRECT &&
-			      w->policy.edges == IO_EDGES_DONTCACHE)))
+	if (f->dontcache && w->policy.write_mode == IO_DIRECT &&
+	    w->policy.edges == IO_EDGES_DONTCACHE)
 		w->buffered_rwf = RWF_DONTCACHE;
 }
 
@@ -563,6 +564,48 @@ add_parts(struct io_write *w)
 			  s->tail.bytes);
 }
 
+static void
+write_enter(struct io_write *w)
+{
+	add_parts(w);
+	w->lock.reactor = w->reactor;
+	w->lock.ready = write_lock_ready;
+	if (inode_lock(w->file->inode, &w->lock))
+		write_begin(w);
+	else
+		count_add(&counters(w)->range_waits, 1);
+}
+
+static void
+write_room_ready(struct flush_waiter *f)
+{
+	write_enter(container_of(f, struct io_write, room));
+}
+
+static int64_t
+dirty_bytes(const struct segment *s)
+{
+	uint64_t page = page_bytes();
+
+	return s->bytes == 0 ? 0
+			     : (int64_t)(round_up(s->offset + s->bytes, page) -
+					 round_down(s->offset, page));
+}
+
+/* Is there room for what it will make dirty? Asked before it holds a range, so
+ * that whoever has to be waited for can go on. */
+static bool
+write_admit(struct io_write *w)
+{
+	w->room.bytes =
+		dirty_bytes(&w->split.head) + dirty_bytes(&w->split.tail);
+	if (w->room.bytes == 0)
+		return true;
+	w->room.reactor = w->reactor;
+	w->room.ready = write_room_ready;
+	return flush_admit(volume_account(w->file->inode->volume), &w->room);
+}
+
 void
 io_write_start(struct io_write *w)
 {
@@ -584,11 +627,8 @@ io_write_start(struct io_write *w)
 	w->policy = volume_policy(w->file->volume);
 	choose(w);
 	count_write(w);
-	add_parts(w);
-	w->lock.reactor = w->reactor;
-	w->lock.ready = write_lock_ready;
-	if (inode_lock(w->file->inode, &w->lock))
-		write_begin(w);
+	if (write_admit(w))
+		write_enter(w);
 	else
-		count_add(&counters(w)->range_waits, 1);
+		count_add(&counters(w)->dirty_waits, 1);
 }

@@ -50,6 +50,8 @@ policy_json(const struct io_policy *p)
 	ctl_put_text(o, "stable-floor",
 		     conf_stable_name((enum conf_stable)p->stable_floor));
 	ctl_put_text(o, "torn-free", p->torn_free ? "yes" : "no");
+	ctl_put(o, "dirty-max", p->dirty_max);
+	ctl_put(o, "flush-share", p->flush_share);
 	return o;
 }
 

@@ -223,6 +223,10 @@ policy_make(struct io_policy *out, const struct export_load *load,
 				(enum io_stable)from[i]->stable_floor;
 		if (from[i]->has_torn_free)
 			out->torn_free = from[i]->torn_free;
+		if (from[i]->has_dirty_max)
+			out->dirty_max = from[i]->dirty_max;
+		if (from[i]->has_flush_share)
+			out->flush_share = from[i]->flush_share;
 	}
 }
 

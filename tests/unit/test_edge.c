@@ -35,20 +35,20 @@ two_halves(void **state)
 
 	(void)state;
 	edge_init(&t, P);
-	assert_true(edge_add(&t, 3 * P + 1000, 4 * P));
-	edge_take(&t, false);
+	assert_true(edge_add(&t, 3 * P + 1000, 4 * P, true));
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 0);
 	assert_int_equal(t.spans, 1);
-	assert_true(edge_add(&t, 3 * P, 3 * P + 1000));
+	assert_true(edge_add(&t, 3 * P, 3 * P + 1000, true));
 	assert_int_equal(t.spans, 1);
-	edge_take(&t, false);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 1);
 	assert_int_equal(t.out[0].start, 3 * P);
 	assert_int_equal(t.out[0].end, 4 * P);
 	assert_int_equal(t.spans, 0);
 	assert_int_equal(t.pages, 0);
 	edge_put_out(&t);
-	edge_take(&t, false);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 0);
 	edge_fini(&t);
 }
@@ -61,8 +61,8 @@ pages_in(void **state)
 	(void)state;
 	edge_init(&t, P);
 	assert_int_equal(edge_pages_in(&t, 0, 100 * P), 0);
-	assert_true(edge_add(&t, 3 * P + 1000, 6 * P + 1));
-	assert_true(edge_add(&t, 10 * P - 1, 10 * P));
+	assert_true(edge_add(&t, 3 * P + 1000, 6 * P + 1, true));
+	assert_true(edge_add(&t, 10 * P - 1, 10 * P, true));
 	assert_int_equal(edge_pages_in(&t, 0, 100 * P), 5);
 	assert_int_equal(edge_pages_in(&t, 0, 3 * P), 0);
 	assert_int_equal(edge_pages_in(&t, 3 * P, 4 * P), 1);
@@ -70,7 +70,7 @@ pages_in(void **state)
 	assert_int_equal(edge_pages_in(&t, 7 * P, 9 * P), 0);
 	assert_int_equal(edge_pages_in(&t, 10 * P, 11 * P), 0);
 	/* What is being dropped is still ours. */
-	edge_take_all(&t);
+	edge_take(&t, EDGE_TAKE_ALL);
 	assert_int_equal(t.spans, 0);
 	assert_int_equal(edge_pages_in(&t, 0, 100 * P), 5);
 	edge_put_out(&t);
@@ -85,11 +85,11 @@ neighbours_are_one_drop(void **state)
 
 	(void)state;
 	edge_init(&t, P);
-	edge_add(&t, 0, P);
-	edge_add(&t, 2 * P, 3 * P);
-	edge_add(&t, P, 2 * P);
-	edge_add(&t, 9 * P, 10 * P);
-	edge_take(&t, false);
+	edge_add(&t, 0, P, true);
+	edge_add(&t, 2 * P, 3 * P, true);
+	edge_add(&t, P, 2 * P, true);
+	edge_add(&t, 9 * P, 10 * P, true);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 2);
 	assert_int_equal(t.out[0].end, 3 * P);
 	edge_put_out(&t);
@@ -103,13 +103,13 @@ forgotten(void **state)
 
 	(void)state;
 	edge_init(&t, P);
-	edge_add(&t, 0, 100);
+	edge_add(&t, 0, 100, true);
 	edge_forget(&t);
-	edge_add(&t, 100, P);
-	edge_take(&t, false);
+	edge_add(&t, 100, P, true);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 0); /* the first half does not count */
 	edge_put_out(&t);
-	edge_take_all(&t);
+	edge_take(&t, EDGE_TAKE_ALL);
 	assert_int_equal(t.outs, 1);
 	assert_int_equal(t.out[0].start, 0);
 	assert_int_equal(t.out[0].end, P);
@@ -127,21 +127,22 @@ folio_of_two_pages(void **state)
 
 	(void)state;
 	edge_init(&t, P);
-	edge_add(&t, 2 * P, 4 * P - 100); /* 8092 bytes: order 0 */
+	edge_add(&t, 2 * P, 4 * P - 100, true); /* 8092 bytes: order 0 */
 	assert_int_equal(t.fold, P);
-	edge_add(&t, 20 * P, 22 * P); /* 8192 bytes: folios of two pages */
+	edge_add(&t, 20 * P, 22 * P,
+		 true); /* 8192 bytes: folios of two pages */
 	assert_int_equal(t.fold, 2 * P);
-	edge_take(&t, false);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 2);
 	assert_int_equal(t.out[0].end, 3 * P);
 	edge_put_out(&t);
 	assert_int_equal(t.spans, 1);
 	assert_int_equal(t.span[0].start, 2 * P); /* as far as the folio */
 	assert_false(t.span[0].fresh);
-	edge_take(&t, false);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 0); /* not again and again */
-	edge_add(&t, 4 * P - 100, 4 * P);
-	edge_take(&t, false);
+	edge_add(&t, 4 * P - 100, 4 * P, true);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 1);
 	assert_int_equal(t.out[0].start, 2 * P);
 	assert_int_equal(t.out[0].end, 4 * P);
@@ -158,18 +159,18 @@ old_halves_go(void **state)
 	(void)state;
 	edge_init(&t, P);
 	for (uint64_t i = 0; i < n; i++)
-		assert_true(edge_add(&t, i * 2 * P, i * 2 * P + 10));
+		assert_true(edge_add(&t, i * 2 * P, i * 2 * P + 10, true));
 	assert_int_equal(t.spans, n);
-	edge_take(&t, false);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_true(t.outs >= n / 2 - 1 && t.outs <= n / 2 + 1);
 	assert_int_equal(t.outs + t.spans, n);
 	for (unsigned i = 0; i < t.outs; i++) /* the oldest, whole pages */
 		assert_int_equal(t.out[i].start, (uint64_t)i * 2 * P);
 	assert_int_equal(t.out[0].end, P);
 	edge_put_out(&t);
-	edge_take(&t, false);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	assert_int_equal(t.outs, 0);
-	edge_take(&t, true);
+	edge_take(&t, EDGE_TAKE_SHORT);
 	assert_true(t.outs > 0);
 	edge_put_out(&t);
 	edge_fini(&t);
@@ -184,12 +185,12 @@ bounded(void **state)
 	(void)state;
 	edge_init(&t, P);
 	for (uint64_t i = 0; i < 4 * EDGE_SPANS_HARD; i++)
-		added += edge_add(&t, i * 2 * P, i * 2 * P + 10);
+		added += edge_add(&t, i * 2 * P, i * 2 * P + 10, true);
 	assert_int_equal(added, EDGE_SPANS_HARD);
 	assert_int_equal(t.spans, added);
 	/* What joins a span still finds room. */
-	assert_true(edge_add(&t, 10, P));
-	edge_take_all(&t);
+	assert_true(edge_add(&t, 10, P, true));
+	edge_take(&t, EDGE_TAKE_ALL);
 	assert_int_equal(t.outs, added);
 	assert_int_equal(t.spans, 0);
 	edge_put_out(&t);
@@ -215,7 +216,7 @@ page_whole(const struct model *m, unsigned page)
 static void
 note(struct model *m, struct edge_table *t, uint64_t start, uint64_t end)
 {
-	assert_true(edge_add(t, start, end));
+	assert_true(edge_add(t, start, end, true));
 	memset(m->noted + start, 1, end - start);
 	for (unsigned p = (unsigned)(start / P); p <= (end - 1) / P; p++)
 		m->pending[p] = true;
@@ -226,7 +227,7 @@ check_take(struct model *m, struct edge_table *t)
 {
 	bool out[PAGES] = { false };
 
-	edge_take(t, false);
+	edge_take(t, EDGE_TAKE_SYNC);
 	for (unsigned i = 0; i < t->outs; i++) {
 		assert_int_equal(t->out[i].start % P, 0);
 		assert_int_equal(t->out[i].end % P, 0);
@@ -283,7 +284,7 @@ random_tiles(struct model *m, uint32_t longest)
 	check_take(m, &t);
 	for (unsigned p = 0; p < PAGES; p++)
 		assert_false(m->pending[p]);
-	edge_take_all(&t);
+	edge_take(&t, EDGE_TAKE_ALL);
 	edge_put_out(&t);
 	edge_fini(&t);
 }
@@ -309,18 +310,18 @@ taken_stays_in_place(void **state)
 
 	(void)state;
 	edge_init(&t, P);
-	edge_add(&t, 0, P);
-	edge_take(&t, false);
+	edge_add(&t, 0, P, true);
+	edge_take(&t, EDGE_TAKE_SYNC);
 	out = t.out;
 	for (uint64_t i = 1; i < 1000; i++) {
-		assert_true(edge_add(&t, 2 * i * P, 2 * i * P + 100));
+		assert_true(edge_add(&t, 2 * i * P, 2 * i * P + 100, true));
 		assert_ptr_equal(t.out, out);
 	}
 	assert_int_equal(t.outs, 1);
 	assert_int_equal(out[0].start, 0);
 	assert_int_equal(out[0].end, P);
 	edge_put_out(&t);
-	edge_take_all(&t);
+	edge_take(&t, EDGE_TAKE_ALL);
 	assert_int_equal(t.outs, 999);
 	edge_put_out(&t);
 	edge_fini(&t);
