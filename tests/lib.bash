@@ -16,6 +16,7 @@ packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	shellcheck mandoc git e2fsprogs btrfs-progs rpcbind acl attr libcap2-bin
 	libnfs-utils pyflakes3)
 packages_vm=(user-mode-linux systemd iproute2 kmod)
+packages_client=(nfs-common rpcbind xfsprogs e2fsprogs python3 git rsync dmsetup)
 
 packages_missing() {
 	local p

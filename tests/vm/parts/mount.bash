@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+# Mounting and unmounting with every option that a client may give, and the
+# tools that show it. Sourced by client-guest.
+# shellcheck shell=bash disable=SC2154
+
+try() { mount -t nfs -o "vers=3,nolock${1:+,$1}" "$2" /mnt/c; }
+
+# Something goes through the mount, both ways.
+used() {
+	echo "$name" >"/mnt/c/$name/used"
+	is "read back" "$(cat "/mnt/c/$name/used")" "$name"
+	is "on the server" "$(cat "$work/used")" "$name"
+}
+
+mount_options() { # OPTIONS [HOST]
+	try "$1" "${2:-localhost}:$data"
+	used
+	umount /mnt/c
+}
+
+mount_no_option() {
+	mount "localhost:$data" /mnt/c
+	is vers "$(option /mnt/c vers)" 3
+	used
+	umount /mnt/c
+}
+
+mount_proto() { # OPTIONS HOST PROTO
+	try "$1" "$2:$data"
+	is proto "$(option /mnt/c proto)" "$3"
+	is mountproto "$(option /mnt/c mountproto)" "$3"
+	used
+	umount /mnt/c
+}
+
+mount_nconnect() {
+	# Mounts of one server, by its address, share their connections.
+	try nconnect=8 "127.0.0.2:$data"
+	dd if=/dev/zero of="/mnt/c/$name/f" bs=1M count=32 conv=fsync
+	is connections "$(ss -Htn state established dst 127.0.0.2:2049 | wc -l)" 8
+	umount /mnt/c
+}
+
+# size ASKED WANT: what the client and the server settle on. 1 MiB is the most
+# that the client takes.
+size() {
+	try "rsize=$1,wsize=$1" "localhost:$data"
+	is rsize "$(option /mnt/c rsize)" "$2"
+	is wsize "$(option /mnt/c wsize)" "$2"
+	dd if=/dev/urandom of="/mnt/c/$name/f" bs=1M count=4
+	cmp "/mnt/c/$name/f" "$work/f"
+	umount /mnt/c
+}
+
+mount_sizes() {
+	size 1024 1024
+	size 4096 4096
+	size 32768 32768
+	size 131072 131072
+	size 1048576 1048576
+	size 4194304 1048576
+	try '' "localhost:$data"
+	is "rsize where none is asked for" "$(option /mnt/c rsize)" 1048576
+	is "wsize where none is asked for" "$(option /mnt/c wsize)" 1048576
+	umount /mnt/c
+}
+
+mount_subdirectory() {
+	mkdir -p "$work/one/two"
+	echo inside >"$work/one/two/file"
+	try '' "localhost:$work/one"
+	is inside "$(cat /mnt/c/two/file)" inside
+	echo out >/mnt/c/out
+	is out "$(cat "$work/one/out")" out
+	is "the root's parent" "$(stat -c %i /mnt/c/..)" "$(stat -c %i /mnt)"
+	umount /mnt/c
+	try '' "localhost:$work/one/two"
+	is two "$(ls /mnt/c)" file
+	umount /mnt/c
+}
+
+mount_read_only() {
+	try ro "localhost:$data"
+	refused 'read-only file system' touch "/mnt/c/$name/f"
+	mount -o remount,rw /mnt/c
+	used
+	mount -o remount,ro /mnt/c
+	refused 'read-only file system' touch "/mnt/c/$name/f"
+	umount /mnt/c
+}
+
+mount_read_only_export() {
+	try '' "localhost:$more/ro"
+	is file "$(cat /mnt/c/file)" "read only"
+	refused 'read-only file system' touch /mnt/c/f
+	refused 'read-only file system' rm /mnt/c/file
+	# By ACCESS, as from the kernel's server.
+	refused 'permission denied' sh -c 'echo >>/mnt/c/file'
+	umount /mnt/c
+}
+
+mount_refused() {
+	refused 'access denied|permission denied' try '' "localhost:$more/closed"
+	refused 'no such file' try '' "localhost:$data/is/not/there"
+	refused 'access denied|permission denied|no such file' try '' localhost:/etc
+	refused 'not supported|not available|no such|access denied' \
+		mount -t nfs -o vers=4.2 "localhost:$data" /mnt/c
+}
+
+mount_fstab() {
+	echo "localhost:$data /mnt/c nfs vers=3,nolock,_netdev 0 0" >/etc/fstab
+	mount /mnt/c
+	used
+	umount /mnt/c
+	mount -a -O _netdev
+	used
+	umount /mnt/c
+	systemctl daemon-reload
+	systemctl start mnt-c.mount
+	used
+	systemctl list-dependencies --plain remote-fs.target |
+		grep -q mnt-c.mount || fail "systemd takes it for a local one"
+	systemctl stop mnt-c.mount
+	if mountpoint -q /mnt/c; then fail "still mounted"; fi
+	: >/etc/fstab
+	systemctl daemon-reload
+}
+
+mount_again_and_again() {
+	local i
+	for i in {1..5}; do
+		try "nosharecache" "localhost:$data"
+		echo "$i" >"/mnt/c/$name/$i"
+		umount /mnt/c
+	done
+	is files "$(find "$work" -type f | wc -l)" 5
+}
+
+mount_statfs() {
+	try '' "localhost:$more/data"
+	# The client's blocks are of 1 MiB.
+	is size "$(df --output=size -BM /mnt/c)" "$(df --output=size -BM "$more")"
+	is free "$(df --output=avail -BM /mnt/c)" "$(df --output=avail -BM "$more")"
+	is "inodes, all and free" "$(stat -f -c '%c %d' /mnt/c)" \
+		"$(stat -f -c '%c %d' "$more")"
+	umount /mnt/c
+}
+
+tools_showmount() {
+	showmount -e localhost >/run/e
+	grep -qxE "$data +\*" /run/e
+	grep -qxE "$more/closed +192\.0\.2\.1" /run/e
+	is exports "$(tail -n +2 /run/e | wc -l)" 5
+	try '' "localhost:$data"
+	showmount -a --no-headers localhost >/run/a
+	grep -qxE "(127\.0\.0\.1|localhost|::1):$data" /run/a
+	showmount -d --no-headers localhost | grep -qx "$data"
+	umount /mnt/c
+}
+
+tools_dump_clean() {
+	# The two mounts that all checks share.
+	local before
+	before=$(showmount -a --no-headers localhost | sort)
+	try '' "localhost:$more/data"
+	showmount -a --no-headers localhost | grep -q ":$more/data\$"
+	umount /mnt/c
+	is "left mounted" "$(showmount -a --no-headers localhost | sort)" "$before"
+}
+
+tools_rpcinfo() {
+	rpcinfo -p localhost >/run/p
+	grep -qE '^ +100003 +3 +tcp +2049 ' /run/p
+	grep -qE '^ +100005 +1 +tcp +2049 ' /run/p
+	grep -qE '^ +100005 +3 +tcp +2049 ' /run/p
+	rpcinfo -t localhost 100003 3
+	rpcinfo -t localhost 100005 3
+	rpcinfo -T tcp6 ::1 100003 3
+	refused 'not available|mismatch' rpcinfo -t localhost 100003 4
+}
+
+tools_nfsstat() {
+	nfsstat -m "$mnt" >/run/m
+	grep -q "^$mnt from localhost:$data" /run/m
+	grep -q 'vers=3,rsize=1048576,wsize=1048576' /run/m
+	nfsstat -c -3 | grep -qw getattr
+	echo x >"$mnt/$name/f"
+	nfsiostat "$mnt" >/run/i
+	grep -q "^localhost:$data mounted on $mnt:" /run/i
+}
+
+part_mount() {
+	local o
+	for o in port=2049,mountport=2049 '' soft hard sec=sys \
+		noac,lookupcache=none sync noacl,nordirplus; do
+		check "mount-${o:-rpcbind}" mount_options "$o"
+	done
+	check mount-tcp mount_proto proto=tcp 127.0.0.1 tcp
+	check mount-tcp6 mount_proto proto=tcp6 '[::1]' tcp6
+	check mount-no-option mount_no_option
+	check mount-nconnect mount_nconnect
+	check mount-sizes mount_sizes
+	check mount-subdirectory mount_subdirectory
+	check mount-ro mount_read_only
+	check mount-ro-export mount_read_only_export
+	check mount-refused mount_refused
+	check mount-fstab mount_fstab
+	check mount-again-and-again mount_again_and_again
+	check mount-statfs mount_statfs
+	mount_both || report "FAIL mount-both: cannot mount"
+	check showmount tools_showmount
+	check dump-clean tools_dump_clean
+	check rpcinfo tools_rpcinfo
+	check nfsstat tools_nfsstat
+}
