@@ -5,6 +5,7 @@
  */
 #include "nfsd/ctl.h"
 
+#include "nfsd/override.h"
 #include "nfsd/server.h"
 
 #include <errno.h>
@@ -23,6 +24,9 @@ ctl_status(struct server *s, struct json_object *args, struct json_object **ret,
 	struct json_object *o = json_object_new_object();
 
 	ctl_put_text(o, "version", NVNFSD_VERSION);
+	ctl_put_text(o, "config", s->options->config);
+	if (s->options->exports != NULL)
+		ctl_put_text(o, "exports_file", s->options->exports);
 	ctl_put(o, "pid", (uint64_t)getpid());
 	ctl_put_text(o, "engine",
 		     f->backend == IO_BACKEND_URING ? "uring" : "threads");
@@ -71,12 +75,32 @@ clients_json(const struct conf_export *c)
 	return list;
 }
 
+/* What set has changed for this one; NULL: nothing. */
+static struct json_object *
+set_json(struct server *s, const char *path)
+{
+	struct json_object *o = NULL;
+	const char *of, *key, *value;
+	unsigned i;
+
+	pthread_mutex_lock(&s->change);
+	for (i = 0; override_at(s->overrides, i, &of, &key, &value); i++) {
+		if (of != NULL && strcmp(of, path) != 0)
+			continue;
+		if (o == NULL)
+			o = json_object_new_object();
+		ctl_put_text(o, key, value);
+	}
+	pthread_mutex_unlock(&s->change);
+	return o;
+}
+
 int
 ctl_exports(struct server *s, struct json_object *args,
 	    struct json_object **ret, struct ctl_error *error)
 {
 	struct export_table *t = server_exports_get(s);
-	struct json_object *list = json_object_new_array(), *o;
+	struct json_object *list = json_object_new_array(), *o, *set;
 	const struct export *e;
 	struct io_policy p;
 	struct volume *v;
@@ -97,6 +121,9 @@ ctl_exports(struct server *s, struct json_object *args,
 		ctl_put_text(o, "verifier", id);
 		json_object_object_add(o, "clients", clients_json(&e->conf));
 		json_object_object_add(o, "modes", policy_json(&p));
+		set = set_json(s, e->path);
+		if (set != NULL)
+			json_object_object_add(o, "set", set);
 		json_object_array_add(list, o);
 	}
 	export_table_put(t);

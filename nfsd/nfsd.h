@@ -102,8 +102,8 @@ int perm_granted(const struct identity *id, int fd, const struct statx *st,
 /* READ and WRITE's rule: the owner may always, READ also with execute. */
 int perm_data(const struct identity *id, int fd, const struct statx *st,
 	      bool write);
-/* As perm_data, remembered by file and identity until ctime, mode, uid or gid
- * change. One cache a reactor. */
+/* As perm_granted and perm_data, remembered by file and identity until ctime,
+ * mode, uid or gid change. One cache a reactor. */
 struct perm_cache;
 struct perm_cache *perm_cache_new(void);
 void perm_cache_free(struct perm_cache *c);

@@ -363,6 +363,7 @@ server_start(struct server **ret, struct conf *conf,
 	s->conns_max = conns_max(conf);
 	s->calls_per_conn = calls_per_conn(conf);
 	s->manage_gids = conf->manage_gids;
+	s->options = o;
 	s->started_ns = monotonic_ns();
 	s->clients = clients_new();
 	s->overrides = overrides_new();

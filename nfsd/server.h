@@ -54,6 +54,7 @@ static_assert(CALL_PLACE_BYTES >=
 struct conn;
 struct call;
 struct ctl;
+struct server_options;
 struct shard;
 
 /* A listening socket; lives on reactor 0 from start to stop. */
@@ -96,6 +97,7 @@ struct server {
 	struct drc *drc;
 	struct mount_list *mounts;
 	struct state *state;
+	const struct server_options *options;
 	struct ctl *ctl;
 	struct snapshot *counted_from; /* reset-stats: the control thread's */
 	/* A reload, a set, an unexport: one after the other. */
@@ -441,7 +443,8 @@ struct server_options {
 	enum io_backend backend;
 };
 
-/* conf is taken over on success. 0 or -errno, reasons logged. */
+/* conf is taken over on success, o outlives the server. 0 or -errno, reasons
+ * logged. */
 int server_start(struct server **ret, struct conf *conf,
 		 const struct server_options *o);
 /* Stop accepting, finish calls, sync, keep the verifiers when all was well. 0,

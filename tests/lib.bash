@@ -8,7 +8,7 @@ say() { printf '%s\n' "$*" >&2; }
 # The package lists stand here, once, so that the README need not name them.
 packages_build=(gcc libc6-dev meson ninja-build pkg-config liburing-dev
 	libtirpc-dev libsystemd-dev libsodium-dev libinih-dev libjson-c-dev
-	libnvme-dev uthash-dev)
+	libnvme-dev libncurses-dev systemtap-sdt-dev uthash-dev)
 packages_load=(libnfs-dev jq xfsprogs util-linux util-linux-extra mount kmod
 	iproute2 procps)
 packages_bench=(python3 gnuplot-nox sysstat rsync debootstrap)
