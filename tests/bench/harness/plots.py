@@ -79,6 +79,6 @@ class Plots:
             raise RuntimeError(f'gnuplot: {done.stderr.strip()[:300]}')
         svg = done.stdout[done.stdout.index('<svg'):]
         svg = re.sub(r'<desc>.*?</desc>', '', svg, flags=re.S)
-        # Marks that are the same in every plot, under names of their own.
-        return re.sub(r'(id="|url\(#|href="#)(gp[A-Za-z]+)',
+        # What is the same in every plot, under names of their own.
+        return re.sub(r'(id="|url\(#|href=[\'"]#)(gp[A-Za-z]+|gnuplot_canvas)',
                       rf'\1p{self._count}\2', svg)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from . import measure
 from .clients import Clients, Skip
 from .figures import figures
+from .perf import Perf
 from .stats import difference, figure_text
 
 BESIDE_FIRST = 0.5  # seconds that what runs beside has before the run
@@ -30,7 +31,7 @@ class Runner:
         self.sampler = measure.Sampler(out, storage.device)
         self.failed = 0
         self.serial = 0
-        self.perf_lock = False
+        self.perf = Perf(out)
 
     def run(self, points, rounds):
         """Every round has every point on every server in turn."""
@@ -156,17 +157,16 @@ class Runner:
         start = time.time()
         cpu = measure.Cpu([s.pid for s in self.servers if s.pid], server.pid,
                           [b.pid for b in beside])
-        lock = self._lock_record(point, server)
+        perf = self.perf.start(f'{point.key}-{server.label}')
         done, held = self._go(args, env, point, server)
         after = self._make_stable(point, server, names[0])
         seconds = cpu.stop()
-        if lock:
-            lock.terminate()
+        peaks = self.sampler.peaks()
         record = {
             'cpu': seconds, 'held': held, 'command': args, 'began': start,
             'device': difference(self.storage.counters(), device),
             'resident': self._resident(point, server, names[0])}
-        peaks = self.sampler.peaks()
+        self.perf.stop(perf)
         load = self.clients.result(point, done, after)
         if beside:
             load['beside'] = [json.loads(b.communicate()[0]) for b in beside]
@@ -240,18 +240,6 @@ class Runner:
         if server.local and there.is_file():
             return self.storage.resident(there)
         return None
-
-    def _lock_record(self, point, server):
-        """Lock contention of the whole machine meanwhile, for perf lock."""
-        if not self.perf_lock:
-            return None
-        self.serial += 1
-        data = self.out / f'lock-{self.serial}-{point.key.replace("/", "-")}' \
-            f'-{server.label}.txt'
-        with open(data, 'w', encoding='utf-8') as f:
-            return subprocess.Popen(
-                ['perf', 'lock', 'contention', '-a', '-b', '-E', '20'],
-                stdout=f, stderr=f, start_new_session=True)
 
     # After --------------------------------------------------------------------
 
