@@ -341,5 +341,11 @@ conf_print(const struct conf *c, FILE *out)
 		"buffer-memory = %" PRIu64 "\nopen-files = %u\n",
 		c->connections, c->calls_per_connection, c->buffer_memory,
 		c->open_files);
+	if (c->has_metrics)
+		(void)fprintf(out, "\n[metrics]\nlisten = %s%s%s:%u\n",
+			      strchr(c->metrics_host, ':') ? "[" : "",
+			      c->metrics_host,
+			      strchr(c->metrics_host, ':') ? "]" : "",
+			      c->metrics_port);
 	(void)fprintf(out, "\n[log]\nlevel = %s\n", conf_level_name(c->level));
 }

@@ -76,6 +76,8 @@ struct conf_policy {
 	uint32_t flush_share; /* percent */
 };
 
+#define CONF_HOST_BYTES 256u
+
 struct conf {
 	/* [nfsd] */
 	char **hosts; /* listen addresses (host=, repeated or comma list) */
@@ -92,6 +94,10 @@ struct conf {
 	unsigned calls_per_connection; /* 0: default */
 	uint64_t buffer_memory;        /* bytes, 0: default */
 	unsigned open_files;           /* 0: default */
+	/* [metrics] */
+	bool has_metrics;
+	char metrics_host[CONF_HOST_BYTES]; /* "": any */
+	uint16_t metrics_port;
 	/* [log] */
 	enum conf_log_level level;
 };

@@ -33,7 +33,7 @@ struct key {
 };
 
 static key_set_fn set_hosts, set_port, set_mount_port, set_count, set_memory,
-	set_bool, set_level, set_policy;
+	set_bool, set_level, set_policy, set_metrics;
 
 #define FIELD(f) offsetof(struct conf, f)
 
@@ -58,6 +58,7 @@ static const struct key keys[] = {
 	{ "limits", "buffer-memory", set_memory, FIELD(buffer_memory) },
 	{ "limits", "open-files", set_count, FIELD(open_files),
 	  OPEN_FILES_MAX },
+	{ "metrics", "listen", set_metrics },
 	{ "log", "level", set_level, FIELD(level) },
 };
 
@@ -235,6 +236,40 @@ set_level(struct conf *c, const struct key *key, const char *value,
 	return bad_value(why, key, value,
 			 "the choices are err, warning, notice, info and "
 			 "debug");
+}
+
+/* host:port; an IPv6 address in brackets; no host is every address. */
+static int
+set_metrics(struct conf *c, const struct key *key, const char *value,
+	    char why[CONF_REASON_BYTES])
+{
+	const char *host = value, *colon = strrchr(value, ':');
+	size_t n = colon ? (size_t)(colon - value) : 0;
+	uint64_t port;
+
+	if (!colon || word_number(colon + 1, UINT16_MAX, &port))
+		return bad_value(why, key, value,
+				 "not host:port, as in 127.0.0.1:9100");
+	if (n >= 2 && *host == '[' && host[n - 1] == ']') {
+		host++;
+		n -= 2;
+	} else if (memchr(host, ':', n)) {
+		return bad_value(why, key, value,
+				 "an IPv6 address is written in brackets");
+	}
+	if (n >= CONF_HOST_BYTES)
+		return bad_value(why, key, value, "the host is too long");
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)host[i]) &&
+		    !strchr(".:-_%", host[i]))
+			return bad_value(
+				why, key, value,
+				"neither an address nor a host's name");
+	memcpy(c->metrics_host, host, n);
+	c->metrics_host[n] = '\0';
+	c->metrics_port = (uint16_t)port;
+	c->has_metrics = true;
+	return 0;
 }
 
 static int

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control thread: serves the socket DIR/ctl to nvnfsctl(8). The object is
+ * The control thread: serves the socket DIR/ctl to nvnfsctl(8), and the metrics
+ * where they are asked for (http.c). The object is
  * struct ctl: made by server_start, ended by server_stop, and all but
  * wake_fd belongs to its own thread. One thread, since what operators ask for
  * may wait for one another but shall never make a reactor wait.
@@ -11,6 +12,7 @@
  */
 #include "nfsd/ctl.h"
 
+#include "nfsd/http.h"
 #include "nfsd/server.h"
 
 #include <errno.h>
@@ -31,6 +33,7 @@
 #define NO_GROUP     ((gid_t)-1)
 #define PEER_LINES   8 /* backlog */
 #define GROUP_BUFFER 16384u
+#define POLLFDS      (2u + PEERS_MAX + HTTP_POLLFDS)
 
 /* One client of the socket: reads a request, then writes its reply. */
 struct peer {
@@ -48,7 +51,19 @@ struct ctl {
 	int listen_fd;
 	int wake_fd; /* written to stop */
 	struct peer peer[PEERS_MAX];
+	struct http *http; /* NULL: no metrics */
 };
+
+/* Out of descriptors: who waits would be found at once again. */
+void
+ctl_accept_failed(int error)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+
+	if (error == EMFILE || error == ENFILE || error == ENOMEM ||
+	    error == ENOBUFS)
+		(void)nanosleep(&pause, NULL);
+}
 
 /* Peers -------------------------------------------------------------------- */
 
@@ -99,8 +114,10 @@ peer_accept(struct ctl *c)
 	int fd =
 		accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0)
+	if (fd < 0) {
+		ctl_accept_failed(errno);
 		return;
+	}
 	while (p < c->peer + PEERS_MAX && p->fd >= 0)
 		p++;
 	if (p == c->peer + PEERS_MAX || !is_allowed(c, fd)) {
@@ -210,19 +227,20 @@ poll_set(const struct ctl *c, struct pollfd *set)
 		set[2 + i].fd = p->fd;
 		set[2 + i].events = p->out != NULL ? POLLOUT : POLLIN;
 	}
+	http_poll(c->http, &set[2 + PEERS_MAX]);
 }
 
 static void *
 ctl_main(void *arg)
 {
-	struct pollfd set[2 + PEERS_MAX];
+	struct pollfd set[POLLFDS];
 	struct ctl *c = arg;
 	unsigned i;
 
 	(void)prctl(PR_SET_NAME, "nvnfsd/ctl");
 	for (;;) {
 		poll_set(c, set);
-		if (poll(set, 2 + PEERS_MAX, -1) < 0)
+		if (poll(set, POLLFDS, -1) < 0)
 			continue;
 		if (set[0].revents != 0)
 			break;
@@ -238,6 +256,7 @@ ctl_main(void *arg)
 		}
 		if (set[1].revents != 0)
 			peer_accept(c);
+		http_act(c->http, &set[2 + PEERS_MAX]);
 	}
 	return NULL;
 }
@@ -311,6 +330,7 @@ ctl_free(struct ctl *c)
 		close(c->listen_fd);
 	if (c->wake_fd >= 0)
 		close(c->wake_fd);
+	http_close(c->http);
 	free(c);
 }
 
@@ -330,11 +350,15 @@ ctl_start(struct ctl **ret, struct server *s)
 	c->group = find_group();
 	c->wake_fd = eventfd(0, EFD_CLOEXEC);
 	rc = c->wake_fd < 0 ? -errno : open_socket(c, state_fd(s->state));
+	if (rc < 0)
+		log_msg(LOG_ERR_, "cannot open the control socket: %s",
+			strerror(-rc));
+	if (rc == 0 && s->conf.has_metrics)
+		rc = http_open(&c->http, s, s->conf.metrics_host,
+			       s->conf.metrics_port);
 	if (rc == 0)
 		rc = -pthread_create(&c->thread, NULL, ctl_main, c);
 	if (rc < 0) {
-		log_msg(LOG_ERR_, "cannot open the control socket: %s",
-			strerror(-rc));
 		ctl_free(c);
 		return rc;
 	}

@@ -66,6 +66,9 @@ struct ctl;
 /* Open the socket in the state directory and start the thread. 0 or -errno,
  * logged. */
 int ctl_start(struct ctl **ret, struct server *s);
+/* accept(2) has failed: do not try again at once where that would be in vain.
+ */
+void ctl_accept_failed(int error);
 /* Ends the command in service first. NULL is taken. */
 void ctl_stop(struct ctl *c);
 

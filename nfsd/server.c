@@ -418,9 +418,13 @@ log_fixed(const struct conf *is, const struct conf *wants)
 	    is->has_mount_port != wants->has_mount_port ||
 	    is->mount_port != wants->mount_port ||
 	    is->buffer_memory != wants->buffer_memory ||
+	    is->has_metrics != wants->has_metrics ||
+	    is->metrics_port != wants->metrics_port ||
+	    strcmp(is->metrics_host, wants->metrics_host) != 0 ||
 	    is->open_files != wants->open_files)
-		log_msg(LOG_NOTICE_, "hosts, ports, threads, buffer-memory and "
-				     "open-files change with a restart");
+		log_msg(LOG_NOTICE_, "hosts, ports, threads, buffer-memory, "
+				     "open-files and the metrics' address "
+				     "change with a restart");
 }
 
 static void

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <uthash.h>
 
+#define EXPORT_WITHDRAWN UINT64_MAX
+
 struct snapshot_cell {
 	struct latency_sum sum; /* first; by its key */
 	UT_hash_handle hh;
@@ -20,11 +22,12 @@ struct snapshot_cell {
 
 static_assert(sizeof(struct latency_key) == 16, "no padding: it is hashed");
 
-/* Cells of one shard, before they are added to the others'. */
+/* Cells of all shards, before they are added up. */
 struct collection {
 	struct latency_reader reader;
 	struct latency_sum *sum;
 	unsigned count, room;
+	unsigned shard; /* where those of the one that is read begin */
 	bool failed;
 };
 
@@ -35,14 +38,15 @@ collect(struct latency_reader *r, const struct latency_sum *s)
 	struct latency_sum *grown;
 
 	if (c->count == c->room) {
-		c->room = c->room == 0 ? 64 : 2 * c->room;
-		grown = reallocarray(c->sum, c->room, sizeof(*grown));
+		unsigned room = c->room == 0 ? 64 : 2 * c->room;
+
+		grown = reallocarray(c->sum, room, sizeof(*grown));
 		if (grown == NULL) {
-			c->room = c->count;
 			c->failed = true;
 			return;
 		}
 		c->sum = grown;
+		c->room = room;
 	}
 	c->sum[c->count++] = *s;
 }
@@ -50,7 +54,9 @@ collect(struct latency_reader *r, const struct latency_sum *s)
 static void
 collect_again(struct latency_reader *r)
 {
-	container_of(r, struct collection, reader)->count = 0;
+	struct collection *c = container_of(r, struct collection, reader);
+
+	c->count = c->shard;
 }
 
 /* NOLINTBEGIN: uthash's macros */
@@ -113,40 +119,65 @@ merge(struct snapshot *s, const struct latency_sum *sum)
 }
 
 static bool
-take_shard(struct snapshot *s, struct latency *l)
+is_client(const struct snapshot *s, uint32_t number)
 {
-	struct collection c = { .reader = { collect, collect_again } };
-	bool good;
 	unsigned i;
 
-	latency_read(l, &c.reader);
-	good = !c.failed;
-	for (i = 0; good && i < c.count; i++)
-		good = merge(s, &c.sum[i]);
-	free(c.sum);
-	return good;
+	for (i = 0; i < s->clients; i++)
+		if (s->client[i].number == number)
+			return true;
+	return false;
+}
+
+/* Who and what has no name any more counts with its like. */
+static struct latency_key
+named(const struct snapshot *s, struct latency_key k)
+{
+	if (!is_client(s, k.client))
+		k.client = CLIENTS_OTHERS;
+	if (k.export_id != 0 && export_find(s->exports, k.export_id) == NULL)
+		k.export_id = EXPORT_WITHDRAWN;
+	return k;
+}
+
+static bool
+add_up(struct snapshot *s, struct collection *c)
+{
+	unsigned i;
+
+	for (i = 0; i < c->count; i++) {
+		c->sum[i].key = named(s, c->sum[i].key);
+		if (!merge(s, &c->sum[i]))
+			return false;
+	}
+	cells_sort(s);
+	return true;
 }
 
 struct snapshot *
 snapshot_take(struct server *srv)
 {
+	struct collection c = { .reader = { collect, collect_again } };
 	struct snapshot *s = calloc(1, sizeof(*s));
+	bool good;
 	unsigned i;
 
 	if (s == NULL)
 		return NULL;
-	s->exports = server_exports_get(srv);
 	for (i = 0; i < srv->shards; i++) {
-		if (!take_shard(s, srv->shard[i]->latency)) {
-			snapshot_free(s);
-			return NULL;
-		}
+		c.shard = c.count;
+		latency_read(srv->shard[i]->latency, &c.reader);
 	}
-	cells_sort(s);
-	/* After the cells, whose clients it then has. */
+	/* After the cells, whose names it then has. */
+	s->exports = server_exports_get(srv);
 	s->clients = clients_list(srv->clients, s->client, CLIENTS_MAX);
 	s->counters = stats_json(srv);
-	return s;
+	good = !c.failed && add_up(s, &c);
+	free(c.sum);
+	if (good)
+		return s;
+	snapshot_free(s);
+	return NULL;
 }
 
 void
@@ -167,7 +198,9 @@ snapshot_subtract(struct snapshot *s, const struct snapshot *before)
 	struct snapshot_cell *b, *c;
 
 	for (b = before->cells; b != NULL; b = b->hh.next) {
-		c = cell_find(s, &b->sum.key);
+		struct latency_key k = named(s, b->sum.key);
+
+		c = cell_find(s, &k);
 		if (c == NULL)
 			continue;
 		latency_subtract(&c->sum, &b->sum);
@@ -213,7 +246,7 @@ snapshot_export(const struct snapshot *s, uint64_t id)
 
 	if (id == 0)
 		return "-";
-	e = export_find(s->exports, id);
+	e = id != EXPORT_WITHDRAWN ? export_find(s->exports, id) : NULL;
 	return e != NULL ? e->path : "withdrawn";
 }
 

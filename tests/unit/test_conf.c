@@ -27,7 +27,7 @@ parse(const char *text, size_t n, const char *name, struct conf_report *r,
 static void
 test_golden(void **state)
 {
-	golden_run(parse, "conf", 15);
+	golden_run(parse, "conf", 17);
 }
 
 static void
