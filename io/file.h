@@ -278,6 +278,8 @@ struct inode {
 	struct strand strand; /* any thread */
 	/* any thread: when the last direct write came, 0: never */
 	_Atomic uint64_t direct_ns;
+	/* any thread: a READ with readahead has been here */
+	_Atomic bool read_ahead;
 	/* constant */
 	struct file_cache *cache;
 	struct volume *volume; /* of its first file; a reference */

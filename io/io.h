@@ -720,6 +720,7 @@ struct io_read {
 	struct buf_waiter waiter;
 	struct slot_waiter slot;
 	struct message msg;
+	struct io_policy policy;
 	uint64_t aligned; /* where the I/O starts */
 	uint32_t need;    /* bytes of I/O from there */
 	uint32_t have;

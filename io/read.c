@@ -212,8 +212,7 @@ reads_ahead(const struct io_read *r)
 {
 	uint64_t written = atomic_load(&r->file->inode->direct_ns);
 
-	return !r->direct &&
-	       volume_policy(r->file->volume).read_mode != IO_DIRECT &&
+	return !r->direct && r->policy.read_mode != IO_DIRECT &&
 	       (written == 0 ||
 		reactor_now_ns(r->reactor) > written + DIRECT_NS_MAX);
 }
@@ -222,6 +221,8 @@ static void
 read_lock(struct io_read *r)
 {
 	r->ahead = reads_ahead(r);
+	if (r->ahead)
+		atomic_store(&r->file->inode->read_ahead, true);
 	range_add(&r->lock, r->direct ? RANGE_READ_DIRECT : RANGE_READ_BUFFERED,
 		  r->aligned, r->ahead ? UINT64_MAX - r->aligned : r->need);
 	r->lock.reactor = r->reactor;
@@ -261,10 +262,11 @@ goes_direct(const struct io_read *r, uint64_t size)
 static void
 choose(struct io_read *r, uint64_t size)
 {
-	struct io_policy p = volume_policy(r->file->volume);
 	uint32_t align = r->file->facts.read_align;
 
-	r->direct = p.read_mode == IO_DIRECT && goes_direct(r, size);
+	/* Once: the mode may change while it waits for a buffer. */
+	r->policy = volume_policy(r->file->volume);
+	r->direct = r->policy.read_mode == IO_DIRECT && goes_direct(r, size);
 	if (r->direct) {
 		r->aligned = round_down(r->offset, align);
 		r->need = (uint32_t)(round_up(r->offset + r->want, align) -
@@ -273,7 +275,7 @@ choose(struct io_read *r, uint64_t size)
 	}
 	r->aligned = r->offset;
 	r->need = r->want;
-	if (p.read_mode != IO_BUFFERED && r->file->facts.dontcache)
+	if (r->policy.read_mode != IO_BUFFERED && r->file->facts.dontcache)
 		r->rwf = RWF_DONTCACHE;
 }
 

@@ -461,14 +461,16 @@ write_lock_ready(struct range_lock *l)
  * (a file that a local reader has warmed would soon be cold). And while they
  * read along, their readahead makes folios that reach over an edge and a direct
  * write in flight: then the kernel cannot invalidate, and fails a sync. With
- * other edges than dropped ones the pages may be our own.
+ * other edges than dropped ones the pages may be our own; where READs have read
+ * ahead (the modes may have been others then) that does not count.
  */
 static bool
 goes_cached(const struct io_write *w)
 {
 	const struct segment *m = &w->split.middle;
 
-	return w->drop && m->bytes > 0 &&
+	return m->bytes > 0 &&
+	       (w->drop || atomic_load(&w->file->inode->read_ahead)) &&
 	       inode_cached(w->file, m->offset, m->bytes);
 }
 
