@@ -12,6 +12,7 @@
 #include "io/compat.h"
 #include "io/device.h"
 #include "io/reactor.h"
+#include "io/trace.h"
 
 #include <sys/uio.h>
 
@@ -103,9 +104,12 @@ piece_call(struct io_piece *p)
 		return r;
 	iov.iov_base = (void *)(p->data + p->done_bytes);
 	iov.iov_len = left;
+	trace_submit(p->write, p->offset + p->done_bytes, left, p->direct);
 	n = pwritev2(piece_fd(p), &iov, 1, (off_t)(p->offset + p->done_bytes),
 		     p->rwf);
-	return n < 0 ? -errno : (int)n;
+	r = n < 0 ? -errno : (int)n;
+	trace_complete(p->write, p->offset + p->done_bytes, r, p->direct);
+	return r;
 }
 
 /* The kernel does no direct I/O here after all. The range is ours alone (a

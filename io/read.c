@@ -17,6 +17,7 @@
 #include "io/device.h"
 #include "io/file.h"
 #include "io/reactor.h"
+#include "io/trace.h"
 
 #include <string.h>
 
@@ -132,6 +133,7 @@ read_op_done(struct op *op, int res)
 {
 	struct io_read *r = container_of(op, struct io_read, op);
 
+	trace_complete(r, r->aligned + r->have, res, r->direct);
 	if (res == -EINTR || (res == -EAGAIN && r->again++ < READ_AGAIN_MAX)) {
 		read_io(r);
 	} else if (r->direct && (res == -EINVAL || res == -EOPNOTSUPP)) {
@@ -183,6 +185,7 @@ read_io(struct io_read *r)
 	if (!read_slot_take(r))
 		return;
 	r->op.done = read_op_done;
+	trace_submit(r, r->aligned + r->have, r->need - r->have, r->direct);
 	op_read(r->reactor, &r->op, read_fd(r), r->buf.base + r->have,
 		r->need - r->have, r->aligned + r->have, r->rwf);
 }

@@ -17,6 +17,7 @@
  */
 #include "io/file.h"
 #include "io/reactor.h"
+#include "io/trace.h"
 
 #include <fcntl.h>
 
@@ -430,6 +431,7 @@ static int
 turn_sync(struct sync_turn *t)
 {
 	struct volume_counters *c = volume_counters(t->file->volume);
+	uint64_t begun_ns = clock_ns();
 	int r;
 
 	count_add(&c->syncs, 1);
@@ -438,7 +440,9 @@ turn_sync(struct sync_turn *t)
 	if (r != 0)
 		return r;
 	r = t->data ? fdatasync(t->file->fd) : fsync(t->file->fd);
-	return r == 0 ? 0 : -errno;
+	r = r == 0 ? 0 : -errno;
+	trace_sync(file_id(t->file), t->served, r, clock_ns() - begun_ns);
+	return r;
 }
 
 static void
@@ -461,6 +465,8 @@ drop_out(struct sync_turn *t)
 
 		(void)posix_fadvise(t->file->fd, (off_t)e->out[n].start,
 				    (off_t)len, POSIX_FADV_DONTNEED);
+		trace_edge_drop(file_id(t->file), e->out[n].start,
+				e->out[n].end, len / e->page);
 		bytes += len;
 	}
 	count_add(&volume_counters(t->file->volume)->pages_dropped,

@@ -17,6 +17,7 @@
 
 #include "io/compat.h"
 #include "io/reactor.h"
+#include "io/trace.h"
 
 #include <string.h>
 
@@ -171,6 +172,7 @@ piece_op_done(struct op *op, int res)
 {
 	struct io_piece *p = container_of(op, struct io_piece, op);
 
+	trace_complete(p->write, p->offset + p->done_bytes, res, p->direct);
 	if (res == -EAGAIN && !p->direct) {
 		p->blocks = true;
 		piece_go(p);
@@ -222,6 +224,8 @@ piece_go(struct io_piece *p)
 		return;
 	}
 	p->op.done = piece_op_done;
+	trace_submit(w, p->offset + p->done_bytes, p->bytes - p->done_bytes,
+		     p->direct);
 	op_write(w->reactor, &p->op, piece_fd(p), p->data + p->done_bytes,
 		 p->bytes - p->done_bytes, p->offset + p->done_bytes, p->rwf,
 		 !p->direct);
@@ -628,6 +632,8 @@ io_write_start(struct io_write *w)
 	}
 	w->policy = volume_policy(w->file->volume);
 	choose(w);
+	trace_split(w, file_id(w->file), w->offset, w->bytes, w->split.reason,
+		    w->split.middle.bytes);
 	count_write(w);
 	if (write_admit(w))
 		write_enter(w);

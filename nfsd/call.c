@@ -355,6 +355,7 @@ call_run(struct call *c)
 {
 	struct server *s = c->shard->server;
 
+	call_trace(c);
 	if (c->program == PROGRAM_NFS3)
 		stat_add(&c->shard->stats.nfs_calls[c->rpc.proc], 1);
 	else

@@ -6,6 +6,7 @@
  * with the clock that the reactor reads once a turn: a call costs no reading of
  * the clock of its own.
  */
+#include "io/trace.h"
 #include "nfsd/server.h"
 #include "nfsd/slow.h"
 
@@ -35,13 +36,26 @@ is_nfs(const struct call *c, uint32_t proc)
 	return c->program == PROGRAM_NFS3 && c->rpc.proc == proc;
 }
 
+static uint32_t
+proc_number(const struct call *c)
+{
+	return c->program == PROGRAM_NFS3 ? c->rpc.proc
+					  : LATENCY_MOUNT + c->rpc.proc;
+}
+
+void
+call_trace(const struct call *c)
+{
+	trace_receive(&c->io, c->rpc.xid, proc_number(c), c->conn->client,
+		      c->head_bytes);
+}
+
 static void
 fill_key(const struct call *c, struct latency_key *k)
 {
 	k->client = c->conn->client;
 	k->export_id = c->rq.export_id;
-	k->proc = c->program == PROGRAM_NFS3 ? c->rpc.proc
-					     : LATENCY_MOUNT + c->rpc.proc;
+	k->proc = proc_number(c);
 }
 
 /* A stage whose end nobody stamped took no time. */
@@ -108,6 +122,7 @@ call_note(struct call *c)
 	l.ns = sent_ns > c->at_ns[CALL_FIRST] ? sent_ns - c->at_ns[CALL_FIRST]
 					      : 0;
 	l.failed = c->status != NFS3_OK;
+	trace_reply(&c->io, c->rpc.xid, l.key.proc, c->status, l.ns);
 	l.bytes_in = is_nfs(c, NFSPROC3_WRITE) && !l.failed
 			     ? c->rq.res.write.count
 			     : 0;

@@ -338,6 +338,8 @@ uint64_t call_clock_ns(const struct call *c);
 void call_stamp(struct call *c, enum call_stamp what);
 /* Its reply is out: count it. Reactor only, before call_free. */
 void call_note(struct call *c);
+/* Tell tracers that it is whole. */
+void call_trace(const struct call *c);
 
 /* nfs3_data.c
  * ---------------------------------------------------------------------- */
