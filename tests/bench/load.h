@@ -18,6 +18,7 @@
 
 #include <nfsc/libnfs-raw-nfs.h>
 
+#include "tests/bench/histogram.h"
 #include "tests/bench/pattern.h"
 
 enum load_op { LOAD_WRITE, LOAD_READ, LOAD_NULL, LOAD_COMMIT, LOAD_REMOVE };
@@ -115,12 +116,9 @@ struct slot {
 	char *payload;
 };
 
-/* Latencies: 128 classes of equal width in each power of two. */
-#define LATENCY_BITS    7u
-#define LATENCY_CLASSES ((64u - LATENCY_BITS + 1) << LATENCY_BITS)
-#define SECONDS_MAX     7200u
-#define TICK_NS         100000000u
-#define TICKS_MAX       (SECONDS_MAX * (1000000000u / TICK_NS))
+#define SECONDS_MAX 7200u
+#define TICK_NS     100000000u
+#define TICKS_MAX   (SECONDS_MAX * (1000000000u / TICK_NS))
 
 struct load {
 	struct load_options opt;
@@ -143,8 +141,7 @@ struct load {
 	bool committing, committed;
 	uint64_t commit_verf;
 
-	uint64_t latency[LATENCY_CLASSES];
-	uint64_t latency_min_ns, latency_max_ns, latency_sum_ns;
+	struct histogram latency;
 	uint64_t tick_bytes[TICKS_MAX]; /* answered in each tick */
 	unsigned ticks;
 	uint64_t start_ns, last_reply_ns, stable_ns;
@@ -177,11 +174,6 @@ bool sync_file_system(struct load *l);
 
 /* report.c: the result as JSON ----------------------------------------------
  */
-
-void latency_add(struct load *l, uint64_t ns);
-/* The smallest latency that at least this share does not exceed, to within
- * 0.8 %; 0 when there is none. */
-uint64_t latency_quantile(const struct load *l, double share);
 
 int report(struct load *l, bool good, FILE *out);
 

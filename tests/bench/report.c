@@ -4,59 +4,6 @@
 
 #include <json-c/json.h>
 
-/* Values below 2^LATENCY_BITS have a class each; above, the highest bit says
- * the power and the next LATENCY_BITS the class in it. */
-static unsigned
-latency_class(uint64_t ns)
-{
-	unsigned power;
-
-	if (ns < 1u << LATENCY_BITS)
-		return (unsigned)ns;
-	power = 63 - LATENCY_BITS - (unsigned)__builtin_clzll(ns);
-	return (power << LATENCY_BITS) + (unsigned)(ns >> power);
-}
-
-/* The highest value of a class. */
-static uint64_t
-latency_of_class(unsigned class)
-{
-	unsigned power = class >> LATENCY_BITS;
-	uint64_t low = class & ((1u << LATENCY_BITS) - 1);
-
-	if (power == 0)
-		return class;
-	power--;
-	return ((low + (1u << LATENCY_BITS) + 1) << power) - 1;
-}
-
-void
-latency_add(struct load *l, uint64_t ns)
-{
-	l->latency[latency_class(ns)]++;
-	l->latency_sum_ns += ns;
-	if (l->operations == 0 || ns < l->latency_min_ns)
-		l->latency_min_ns = ns;
-	if (ns > l->latency_max_ns)
-		l->latency_max_ns = ns;
-}
-
-uint64_t
-latency_quantile(const struct load *l, double share)
-{
-	uint64_t seen = 0, want = (uint64_t)((double)l->operations * share);
-	uint64_t v;
-
-	for (unsigned i = 0; i < LATENCY_CLASSES; i++) {
-		seen += l->latency[i];
-		if (l->latency[i] == 0 || seen < want)
-			continue;
-		v = latency_of_class(i);
-		return v < l->latency_max_ns ? v : l->latency_max_ns;
-	}
-	return 0;
-}
-
 static void
 add_uint(struct json_object *o, const char *key, uint64_t v)
 {
@@ -84,14 +31,16 @@ latency(const struct load *l)
 		       { "p90", 0.9 },     { "p95", 0.95 },     { "p99", 0.99 },
 		       { "p99_9", 0.999 }, { "p99_99", 0.9999 } };
 	struct json_object *o = json_object_new_object();
-	double n = l->operations ? (double)l->operations : 1;
+	const struct histogram *t = &l->latency;
+	double n = t->count ? (double)t->count : 1;
 
-	add_double(o, "mean", (double)l->latency_sum_ns / n / 1000);
-	add_double(o, "min", (double)l->latency_min_ns / 1000);
+	add_double(o, "mean", (double)t->sum_ns / n / 1000);
+	add_double(o, "min", (double)t->min_ns / 1000);
 	for (unsigned i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
 		add_double(o, shares[i].key,
-			   (double)latency_quantile(l, shares[i].share) / 1000);
-	add_double(o, "max", (double)l->latency_max_ns / 1000);
+			   (double)histogram_quantile(t, shares[i].share) /
+				   1000);
+	add_double(o, "max", (double)t->max_ns / 1000);
 	return o;
 }
 

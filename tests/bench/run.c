@@ -225,7 +225,7 @@ slot_done(struct slot *s)
 	s->busy = false;
 	if (lead->busy || (lead->twin != NULL && lead->twin->busy))
 		return;
-	latency_add(l, now - lead->start_ns);
+	histogram_add(&l->latency, now - lead->start_ns);
 	l->last_reply_ns = now;
 	l->operations++;
 	l->writer_done[lead->writer]++;

@@ -69,6 +69,22 @@ def lowest(prefix, figure, server, base):
     return value
 
 
+STATIC = ('w-direct', 'w-dontcache', 'w-buffered')
+
+
+def auto_to_best(r):
+    """The least of all points that were written in auto and, in the same
+    rounds, in all static modes: auto's rate, with that of what ran beside, of
+    the best one's."""
+    found = []
+    for p in r.points():
+        static = [r.ratio(p, 'all_mib_s', 'nvnfsd/w-auto', f'nvnfsd/{m}')
+                  for m in STATIC]
+        if all(x is not None for x in static):
+            found.append(min(static))
+    return min(found, default=None)
+
+
 def ten_ms_or_thrice(point, server):
     def limit(r):
         alone = r.median(point, server, 'p99_us')
@@ -175,6 +191,9 @@ BARS = [
               ten_ms_or_thrice('neighbours/readers-alone', server))])
       for mode, server in (('direct', 'nvnfsd'),
                            ('dontcache', 'nvnfsd/w-dontcache'))],
+    ('write-mode=auto', [
+        Check('to stable, of the best static mode; the least of all points',
+              auto_to_best, 0.95, False)]),
     ('1,000,000-entry READDIRPLUS', [
         Check('time, of a local readdir and statx',
               versus('meta/readdirplus', 'seconds', 'local'), 2)]),

@@ -66,6 +66,7 @@ def figures(record):
                  flushes_call=ratio(dev.get('dev_flushes'), calls),
                  resident_call=ratio(record['resident'], calls),
                  dirty_peak_mib=record['dirty_peak_mib'])
+        f['all_mib_s'] = f['mib_s_stable'] + f.get('beside_mib_s', 0)
     return f
 
 

@@ -105,28 +105,31 @@ def point_plots(results, plots, point):
                         f'set logscale xy\nset xtics ({tics})')]
 
 
-def memory_plot(results, plots, workload):
-    """The machine's page cache and dirty memory, and the servers', while the
-    workload ran."""
-    times = [r['time'] for r in results.records
-             if r['workload'] == workload]
-    ends = [r['began'] + r['load']['seconds_to_stable']
+def windows(results, workload):
+    """When its runs went, one after the other."""
+    return [(r['began'], r['began'] + r['load']['seconds_to_stable'])
             for r in results.records
             if r['workload'] == workload and 'load' in r]
-    if not times or not ends:
-        return ''
-    first, last = min(times), max(ends)
-    rows = thinned([m for m in results.memory
-                    if first <= m['time'] <= last])
+
+
+def memory_plot(results, plots, workload):
+    """The machine's page cache and dirty memory, and the servers', during the
+    workload's runs, which are put one after the other."""
+    rows, before = [], 0
+    for first, last in windows(results, workload):
+        rows += [(before + m['time'] - first, m) for m in results.memory
+                 if first <= m['time'] <= last]
+        before += last - first
     if len(rows) < 3:
         return ''
-    series = {name: [(m['time'] - first, sum(m[k] for k in keys))
-                     for m in rows if all(k in m for k in keys)]
+    rows = thinned(rows)
+    series = {name: [(x, sum(m[k] for k in keys))
+                     for x, m in rows if all(k in m for k in keys)]
               for name, keys in (('page cache', ('Cached',)),
                                  ('dirty', ('Dirty', 'Writeback')),
                                  ('server RSS', ('server_rss',)),
                                  ('server cgroup', ('cgroup',)))}
-    return plots.lines('memory, all rounds', series, 'seconds', 'MiB')
+    return plots.lines("memory, run after run", series, 'seconds', 'MiB')
 
 
 def ratio_plot(results, plots, workload, points):

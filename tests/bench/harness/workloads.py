@@ -185,6 +185,24 @@ def neighbours(p):
         for how in ('alone', 'beside')]
 
 
+def mixes(p):
+    """Two at once on one server, long enough for it to learn what they do."""
+    s = p.seconds(12)
+    base = dict(op='write', connections=4, seconds=s)
+    one = {
+        'stream': dict(base, size=p.size, in_flight=16, connections=1),
+        'random': dict(base, size=p.size, records=64 << 10, in_flight=16,
+                       random=True, connections=1),
+        '47008': dict(base, size=whole(p.size, 47008 * 32, 512 * MIB),
+                      records=47008, writers=32),
+        '6000': dict(base, size=whole(p.size, 6000 * 32, 256 * MIB),
+                     records=6000, writers=32)}
+    return [Point('mixes', f'{a}+{b}', variants=MODES, beside=(Point(
+        'mixes', b, **dict(one[b], seconds=s + 1)),), **one[a])
+        for a, b in (('stream', '47008'), ('stream', '6000'),
+                     ('47008', 'random'), ('random', '6000'))]
+
+
 def sync(p):
     """One in flight: latency, with what it cannot be less than: a local pwrite
     and fsync of the same record, and a NULL. Then many writers."""
@@ -268,6 +286,7 @@ WORKLOADS = {
               'connections, three modes'),
     'neighbours': (neighbours, 'random readers, and a buffered writer, alone '
                    'and beside a stream, three modes'),
+    'mixes': (mixes, 'two write workloads at once, three modes'),
     'sync': (sync, 'FILE_SYNC: one at a time against the same locally, and '
              '4 to 64 writers'),
     'meta': (meta, 'create, stat, remove, READDIRPLUS of 1,000,000; rsync '
