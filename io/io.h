@@ -365,7 +365,7 @@ struct device_chain {
 /* What an NVMe controller and namespace say of themselves (NVMe base
  * specification, Identify); sizes in bytes, 0: not told, or no limit. */
 struct nvme_facts {
-	char model[41], firmware[9], serial[21];
+	char model[41], firmware[9];
 	uint32_t nsid;
 	uint8_t format; /* index of the LBA format */
 	uint32_t block_bytes, metadata_bytes;

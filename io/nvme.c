@@ -113,7 +113,6 @@ nvme_decode(struct nvme_facts *ret, uint32_t nsid,
 	*ret = (struct nvme_facts){ .nsid = nsid };
 	text(ret->model, ctrl.mn, sizeof(ctrl.mn));
 	text(ret->firmware, ctrl.fr, sizeof(ctrl.fr));
-	text(ret->serial, ctrl.sn, sizeof(ctrl.sn));
 	ret->volatile_cache = (ctrl.vwc & 1) != 0;
 	if (ctrl.mdts > 0 && ctrl.mdts < 32)
 		ret->mdts_bytes = times(1ull << ctrl.mdts, UNIT_BYTES);

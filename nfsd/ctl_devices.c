@@ -94,7 +94,6 @@ nvme_json(const struct nvme_facts *f)
 
 	put_text(o, "model", f->model);
 	put_text(o, "firmware", f->firmware);
-	put_text(o, "serial", f->serial);
 	put(o, "namespace", f->nsid);
 	put(o, "lba_format", f->format);
 	put(o, "lba_bytes", f->block_bytes);
@@ -183,18 +182,12 @@ chain_json(struct engine *e, const struct device_chain *c)
 /* the command -----------------------------------------------------------------
  */
 
-static void
-text_line(void *arg, const char *line)
-{
-	json_object_array_add(arg, json_object_new_string(line));
-}
-
 int
 ctl_devices(struct server *s, struct json_object *args,
 	    struct json_object **ret, struct ctl_error *error)
 {
 	struct export_table *t = server_exports_get(s);
-	struct json_object *list = json_object_new_array(), *o, *text;
+	struct json_object *list = json_object_new_array(), *o;
 	const struct export *e;
 	const struct volume *v;
 	unsigned i;
@@ -206,9 +199,6 @@ ctl_devices(struct server *s, struct json_object *args,
 		put_text(o, "export", e->path);
 		json_object_object_add(o, "chain",
 				       chain_json(s->engine, volume_chain(v)));
-		text = json_object_new_array();
-		devices_tell(s->engine, v, text_line, text);
-		json_object_object_add(o, "text", text);
 		json_object_array_add(list, o);
 	}
 	export_table_put(t);

@@ -103,6 +103,12 @@ run_exports(struct server_link *l, int argc, char **argv)
 }
 
 static int
+run_devices(struct server_link *l, int argc, char **argv)
+{
+	return no_arguments(l, argc, argv, show_devices);
+}
+
+static int
 run_clients(struct server_link *l, int argc, char **argv)
 {
 	return no_arguments(l, argc, argv, show_clients);
@@ -284,7 +290,7 @@ static const struct {
 	command_fn *run;
 } commands[] = {
 	{ "status", run_plain },      { "exports", run_exports },
-	{ "unexport", run_unexport }, { "devices", run_plain },
+	{ "unexport", run_unexport }, { "devices", run_devices },
 	{ "clients", run_clients },   { "stats", run_stats },
 	{ "top", top_run },           { "slow", run_slow },
 	{ "set", run_set },           { "why", run_why },

@@ -51,6 +51,9 @@ void show_clients(struct json_object *list);
 void show_slow(struct json_object *list);
 void show_stats(struct json_object *o);
 
+/* nvnfsctl_devices.c */
+void show_devices(struct json_object *list);
+
 /* nvnfsctl_top.c. The exit status. */
 int top_run(struct server_link *l, int argc, char **argv);
 
