@@ -123,6 +123,15 @@ unwrap(const char *command, struct json_object *reply, struct json_object **ret)
 	return 0;
 }
 
+/* What went wrong with an open connection. */
+static const char *
+broken(int error)
+{
+	if (error == 0 || error == ECONNRESET || error == EPIPE)
+		return "the server has closed it: may this user control it?";
+	return strerror(error);
+}
+
 int
 link_ask(struct server_link *l, const char *command, struct json_object *args,
 	 struct json_object **ret)
@@ -137,15 +146,13 @@ link_ask(struct server_link *l, const char *command, struct json_object *args,
 		return -1;
 	}
 	if (send_line(l, command, args) < 0)
-		return fail(l, strerror(errno));
+		return fail(l, broken(errno));
 	errno = 0;
 	if (getline(&line, &room, l->in) > 0)
 		reply = json_tokener_parse(line);
 	free(line);
 	if (reply == NULL)
-		return fail(l, errno != 0 ? strerror(errno)
-					  : "the server has closed it: may "
-					    "this user control it?");
+		return fail(l, broken(errno));
 	rc = unwrap(command, reply, ret);
 	json_object_put(reply);
 	return rc;

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nvnfsctl: each command against a server that serves. */
+#include "control.h"
+#include "site.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RECORD 47008u
+#define WRITES 20u
+
+static uint8_t data[RECORD];
+
+/* WRITES records one after the other into a new file, and a COMMIT. */
+static struct raw_fh
+write_file(struct site *s, const char *name, int stable)
+{
+	struct raw_fh fh;
+	COMMIT3res commit;
+	WRITE3res w;
+	unsigned i;
+
+	raw_create(s->r, &s->root, name, 0644, &fh);
+	for (i = 0; i < WRITES; i++)
+		assert_int_equal(raw_write(s->r, &fh, (uint64_t)i * RECORD,
+					   data, RECORD, stable, &w),
+				 NFS3_OK);
+	assert_int_equal(raw_commit(s->r, &fh, &commit), NFS3_OK);
+	return fh;
+}
+
+/* What is told ----------------------------------------------------------------
+ */
+
+static void
+test_status(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+	struct json_object *o = control_json(s->h, "status"), *e;
+
+	assert_int_equal(control_number(o, "pid"), s->h->pid);
+	assert_int_equal(control_number(o, "exports"), 1);
+	assert_int_equal(control_number(o, "connections"), 1);
+	json_object_put(o);
+	o = control_json(s->h, "exports");
+	assert_int_equal(json_object_array_length(o), 1);
+	e = json_object_array_get_idx(o, 0);
+	assert_string_equal(json_object_get_string(control_part(e, "path")),
+			    s->h->export);
+	json_object_put(o);
+	o = control_json(s->h, "devices");
+	assert_true(json_object_array_length(o) > 0);
+	json_object_put(o);
+	control_says(s->h, "^engine: (uring|threads)$", "status");
+	control_says(s->h, "modes: read-mode=", "exports");
+	control_says(s->h, "export", "devices");
+	control_says(s->h, "^127\\.0\\.0\\.1 +1 ", "clients");
+	site_free(s);
+}
+
+/* Calls, bytes and percentiles by client, export and procedure. */
+static void
+check_counted(struct json_object *o, const char *export)
+{
+	struct json_object *w = control_latency(o, "WRITE");
+
+	assert_non_null(w);
+	assert_int_equal(control_number(w, "calls"), WRITES);
+	assert_int_equal(control_number(w, "failed"), 0);
+	assert_int_equal(control_number(w, "bytes_in"), WRITES * RECORD);
+	assert_string_equal(json_object_get_string(control_part(w, "client")),
+			    "127.0.0.1");
+	assert_string_equal(json_object_get_string(control_part(w, "export")),
+			    export);
+	assert_true(control_number(w, "p50_ns") > 0);
+	assert_true(control_number(w, "p50_ns") <= control_number(w, "p99_ns"));
+	assert_true(control_number(w, "p99_ns") <=
+		    control_number(w, "p999_ns"));
+	assert_true(control_number(w, "ns") >= control_number(w, "p50_ns"));
+	w = control_latency(o, "LOOKUP");
+	assert_non_null(w);
+	assert_int_equal(control_number(w, "calls"), 1);
+	assert_int_equal(control_number(w, "failed"), 1);
+	assert_int_equal(control_number(o, "nfs3.WRITE"), WRITES);
+	assert_int_equal(control_number(o, "writes.split") +
+				 control_number(o, "writes.small") +
+				 control_number(o, "writes.mode") +
+				 control_number(o, "writes.no-direct") +
+				 control_number(o, "writes.cached") +
+				 control_number(o, "writes.lone"),
+			 WRITES);
+}
+
+/* A worker may send a reply on its own, and the reactor counts it when it
+ * wakes: so ask until it has. */
+static struct json_object *
+stats_with(struct harness *h, const char *procedure, uint64_t calls)
+{
+	struct json_object *o = control_json(h, "stats"), *row;
+
+	for (;;) {
+		row = control_latency(o, procedure);
+		if (row != NULL && control_number(row, "calls") >= calls)
+			return o;
+		json_object_put(o);
+		usleep(10000);
+		o = control_json(h, "stats");
+	}
+}
+
+static void
+test_stats(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+	struct json_object *o;
+	struct raw_fh fh;
+
+	assert_int_equal(raw_lookup(s->r, &s->root, "none", &fh),
+			 NFS3ERR_NOENT);
+	(void)write_file(s, "f", UNSTABLE);
+	json_object_put(stats_with(s->h, "LOOKUP", 1));
+	o = stats_with(s->h, "WRITE", WRITES);
+	check_counted(o, s->h->export);
+	json_object_put(o);
+	control_says(s->h, "^requests per sync +1\\.00$", "stats");
+	control_says(s->h, " WRITE +20 ", "stats");
+	control_says(s->h, "^\\{", "stats --json");
+
+	/* From now on; stats.json counts from the start. */
+	json_object_put(stats_with(s->h, "COMMIT", 1));
+	assert_int_equal(control_run(s->h, NULL, "reset-stats"), 0);
+	o = control_json(s->h, "stats");
+	assert_null(control_latency(o, "WRITE"));
+	assert_int_equal(control_number(o, "nfs3.WRITE"), 0);
+	assert_int_equal(control_number(o, "direct_bytes"), 0);
+	assert_int_equal(control_number(o, "connections"), 1);
+	json_object_put(o);
+	assert_int_equal(harness_stat(s->h, "nfs3.WRITE"), WRITES);
+	(void)write_file(s, "g", UNSTABLE);
+	o = stats_with(s->h, "WRITE", WRITES);
+	assert_int_equal(control_number(o, "nfs3.WRITE"), WRITES);
+	json_object_put(o);
+	assert_int_equal(harness_stat(s->h, "nfs3.WRITE"), 2 * WRITES);
+	site_free(s);
+}
+
+/* The stages of a call add up to it. */
+static void
+check_stages(struct json_object *c)
+{
+	uint64_t sum = 0;
+
+	json_object_object_foreach(control_part(c, "stages_ns"), stage, ns)
+	{
+		(void)stage;
+		sum += json_object_get_uint64(ns);
+	}
+	assert_true(sum >= control_number(c, "ns"));
+	/* Two threads' clocks may lie a little apart. */
+	assert_true(sum < control_number(c, "ns") + 1000000);
+}
+
+static void
+test_slow(void **state)
+{
+	struct site *s = site_new("uring", NULL, "xfs");
+	struct json_object *o, *c;
+	unsigned writes = 0, synced = 0;
+	uint64_t last = UINT64_MAX;
+	size_t i;
+
+	(void)write_file(s, "f", FILE_SYNC);
+	json_object_put(stats_with(s->h, "WRITE", WRITES));
+	o = control_json(s->h, "slow");
+	for (i = 0; i < json_object_array_length(o); i++) {
+		c = json_object_array_get_idx(o, i);
+		assert_true(control_number(c, "ns") <= last);
+		last = control_number(c, "ns");
+		check_stages(c);
+		if (strcmp(json_object_get_string(control_part(c, "procedure")),
+			   "WRITE") != 0)
+			continue;
+		writes++;
+		assert_int_equal(control_number(c, "bytes"), RECORD);
+		assert_string_equal(
+			json_object_get_string(control_part(c, "stable")),
+			"FILE_SYNC");
+		assert_true(control_number(c, "stages_ns.io") > 0);
+		synced += control_number(c, "stages_ns.sync") > 0;
+	}
+	assert_true(writes > 0 && synced > 0);
+	json_object_put(o);
+	control_says(s->h, "WRITE of 127\\.0\\.0\\.1 in .*FILE_SYNC", "slow");
+	site_free(s);
+}
+
+/* While somebody writes, top has a row for it. */
+static void
+test_top(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+	struct raw_fh fh;
+	WRITE3res w;
+	char *text;
+	pid_t pid;
+	int status;
+
+	raw_create(s->r, &s->root, "f", 0644, &fh);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		for (;;) /* until it is killed */
+			if (raw_write(s->r, &fh, 0, data, RECORD, UNSTABLE,
+				      &w) != NFS3_OK)
+				_exit(1);
+	assert_int_equal(control_run(s->h, &text, "top --once --interval 0.5"),
+			 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_non_null(strstr(text, "calls in service"));
+	assert_non_null(strstr(text, " WRITE "));
+	assert_non_null(strstr(text, "127.0.0.1"));
+	free(text);
+	control_says(s->h, "^CLIENT +EXPORT +PROCEDURE",
+		     "top --times 2 --interval 0.05 --by procedure");
+	control_fails(s->h, 2, "interval.*not valid", "top --interval no");
+	control_fails(s->h, 2, "by.*not valid", "top --by colour");
+	raw_reconnect(s->r, s->h->port);
+	site_free(s);
+}
+
+/* What is turned --------------------------------------------------------------
+ */
+
+static void
+expect_mode(struct harness *h, const char *mode, const char *value)
+{
+	struct json_object *o = control_json(h, "exports");
+	struct json_object *e = json_object_array_get_idx(o, 0);
+
+	assert_string_equal(json_object_get_string(control_part(
+				    control_part(e, "modes"), mode)),
+			    value);
+	json_object_put(o);
+}
+
+/* The reload is over when its message is there. */
+static void
+reload(struct harness *h)
+{
+	unsigned before = harness_log_count(h, "reloaded");
+
+	harness_signal(h, SIGHUP);
+	while (harness_log_count(h, "reloaded") == before)
+		usleep(2000);
+}
+
+static void
+test_set(void **state)
+{
+	struct site *s = site_new("uring",
+				  "rw,no_root_squash,insecure,"
+				  "stable-floor=data",
+				  NULL);
+	char args[400];
+	struct json_object *o;
+
+	expect_mode(s->h, "stable-floor", "data");
+	assert_int_equal(control_run(s->h, NULL,
+				     "set write-mode=buffered direct-min=64k"),
+			 0);
+	expect_mode(s->h, "write-mode", "buffered");
+	expect_mode(s->h, "direct-min", "65536");
+	(void)write_file(s, "f", UNSTABLE);
+	o = control_json(s->h, "stats");
+	assert_int_equal(control_number(o, "writes.mode"), WRITES);
+	json_object_put(o);
+
+	/* It goes over the export's line, for one or for all, and a reload
+	 * keeps it. */
+	(void)snprintf(args, sizeof(args), "set %s stable-floor=file",
+		       s->h->export);
+	assert_int_equal(control_run(s->h, NULL, "%s", args), 0);
+	expect_mode(s->h, "stable-floor", "file");
+	reload(s->h);
+	expect_mode(s->h, "stable-floor", "file");
+	expect_mode(s->h, "write-mode", "buffered");
+	control_says(s->h, "set at run time:.*write-mode", "exports");
+	assert_int_equal(control_run(s->h, NULL, "set stable-floor=none"), 0);
+	expect_mode(s->h, "stable-floor", "none");
+	assert_int_equal(control_run(s->h, NULL,
+				     "set stable-floor=default "
+				     "write-mode=default direct-min=default"),
+			 0);
+	expect_mode(s->h, "stable-floor", "data");
+	expect_mode(s->h, "direct-min", "32768");
+	site_free(s);
+}
+
+/* All of a set or nothing. */
+static void
+test_set_wrong(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+
+	control_fails(s->h, 1, "the choices are",
+		      "set stable-floor=file write-mode=quick");
+	expect_mode(s->h, "stable-floor", "none");
+	control_fails(s->h, 1, "no mode \"colour\"", "set colour=red");
+	control_fails(s->h, 1, "no mode \"port\"", "set port=7");
+	control_fails(s->h, 1, "not exported", "set /none edges=buffered");
+	control_fails(s->h, 2, "KEY=VALUE", "set");
+	control_fails(s->h, 2, "KEY=VALUE", "set /none");
+	control_fails(s->h, 2, "KEY=VALUE", "set =x");
+	control_fails(s->h, 2, "usage:", "");
+	control_fails(s->h, 2, "no such command", "sing");
+	control_fails(s->h, 2, "takes no argument", "status all");
+	control_fails(s->h, 2, "path of an export", "unexport");
+	control_fails(s->h, 2, "--resume", "drain --again");
+	control_says(s->h, "^usage:", "--help");
+	site_free(s);
+}
+
+static void
+test_why(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+	struct json_object *o;
+
+	(void)write_file(s, "f", UNSTABLE);
+	o = control_json(s->h, "why %s", site_path(s, "f"));
+	assert_string_equal(json_object_get_string(control_part(o, "export")),
+			    s->h->export);
+	json_object_put(o);
+	control_fails(s->h, 1, "in no export", "why /");
+	control_fails(s->h, 1, "No such file", "why /none/at/all");
+	site_free(s);
+}
+
+/* Its handles are stale, and nothing of ours keeps its file system mounted. */
+static void
+test_unexport(void **state)
+{
+	struct site *s = site_new("uring", NULL, "xfs");
+	struct raw_fh fh = write_file(s, "f", UNSTABLE);
+	READ3res res;
+	int fd;
+
+	assert_int_equal(harness_sh("umount %s", s->h->export), 0);
+	/* Unmounted, and still served from the clone. */
+	assert_int_equal(raw_read(s->r, &fh, 0, 100, &res), NFS3_OK);
+	assert_true(open(s->h->loop, O_RDONLY | O_EXCL) < 0 && errno == EBUSY);
+	assert_int_equal(control_run(s->h, NULL, "unexport %s", s->h->export),
+			 0);
+	assert_int_equal(raw_read(s->r, &fh, 0, 100, &res), NFS3ERR_STALE);
+	fd = open(s->h->loop, O_RDONLY | O_EXCL);
+	assert_true(fd >= 0);
+	close(fd);
+	control_fails(s->h, 1, "not exported", "unexport /none");
+	/* A reload brings it back, handles and all. */
+	assert_int_equal(harness_sh("mount %s %s", s->h->loop, s->h->export),
+			 0);
+	reload(s->h);
+	assert_int_equal(raw_read(s->r, &fh, 0, 100, &res), NFS3_OK);
+	site_free(s);
+}
+
+/* Does anything come within a moment? A moment is long where it does. */
+static bool
+silent(const struct raw *r)
+{
+	struct pollfd p = { .fd = r->fd, .events = POLLIN };
+
+	return poll(&p, 1, 300) == 0;
+}
+
+static void
+test_drain(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+	struct raw *late;
+	struct json_object *o;
+
+	(void)write_file(s, "f", UNSTABLE);
+	control_says(s->h, "^drained: no connections, everything is synced$",
+		     "drain");
+	assert_true(raw_closed(s->r));
+	o = control_json(s->h, "status");
+	assert_true(json_object_get_boolean(control_part(o, "draining")));
+	assert_int_equal(control_number(o, "open_files"), 0);
+	json_object_put(o);
+	/* Who comes now waits, and is served later. */
+	late = raw_connect(s->h->port);
+	raw_build(late, 100003, 3, 0, NULL, NULL);
+	raw_send(late);
+	assert_true(silent(late));
+	control_says(s->h, "^serving$", "drain --resume");
+	assert_true(raw_receive(late));
+	raw_close(late);
+	control_says(s->h, "draining|drained", "drain --no-wait");
+	/* A stop goes through. */
+	harness_stop(s->h);
+	harness_start(s->h);
+	raw_reconnect(s->r, s->h->port);
+	site_free(s);
+}
+
+/* A report has what is known, and not the key. */
+static void
+test_report(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+
+	(void)write_file(s, "f", UNSTABLE);
+	assert_int_equal(control_run(s->h, NULL, "report -o %s/report.tar.gz",
+				     s->h->dir),
+			 0);
+	assert_int_equal(harness_sh("cd %s && mkdir report && tar -C report "
+				    "--strip-components 1 -xzf report.tar.gz",
+				    s->h->dir),
+			 0);
+	assert_int_equal(harness_sh("cd %s/report && test -s status.json -a "
+				    "-s stats.json -a -s exports.json -a "
+				    "-s devices.json -a -s meminfo && "
+				    "grep -q WRITE stats.json",
+				    s->h->dir),
+			 0);
+	/* Not as it is, nor in hexadecimal. */
+	assert_int_equal(
+		harness_sh("cd %s && test -s state/fh.key && "
+			   "for f in report/*; do cat $f; done >all && "
+			   "k=$(od -An -v -tx1 state/fh.key | tr -d ' \\n') && "
+			   "! grep -qi $k all && "
+			   "! od -An -v -tx1 all | tr -d ' \\n' | grep -q $k",
+			   s->h->dir),
+		0);
+	control_fails(s->h, 2, "unexpected", "report x");
+	site_free(s);
+}
+
+/* Who may ---------------------------------------------------------------------
+ */
+
+static int
+dial(const struct harness *h)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/state/ctl",
+		       h->dir);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+/* Neither without a right to the directory, nor where the modes would let him:
+ * the kernel says who asks. */
+static void
+test_strangers(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+	const char *program = getenv("NVNFSCTL");
+	struct stat st;
+	char path[300];
+
+	(void)snprintf(path, sizeof(path), "%s/state/ctl", s->h->dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+	/* A copy that anybody may run. */
+	assert_int_equal(harness_sh("chmod 755 %s && cp %s %s/ctl && "
+				    "chmod 755 %s/ctl",
+				    s->h->dir, program, s->h->dir, s->h->dir),
+			 0);
+	assert_int_equal(
+		harness_sh("setpriv --reuid 65534 --regid 65534 --clear-groups "
+			   "%s/ctl --state-dir %s/state status 2>/dev/null",
+			   s->h->dir, s->h->dir),
+		1);
+	assert_int_equal(harness_sh("chmod 777 %s/state %s/state/ctl",
+				    s->h->dir, s->h->dir),
+			 0);
+	assert_int_equal(
+		harness_sh("setpriv --reuid 65534 --regid 65534 --clear-groups "
+			   "%s/ctl --state-dir %s/state status 2>&1 | "
+			   "grep -q 'may this user'",
+			   s->h->dir, s->h->dir),
+		0);
+	assert_true(harness_logged(s->h, "control connection was refused"));
+	site_free(s);
+}
+
+/* Bytes that are no request get an answer or an end, many connections are no
+ * trouble, and the server goes on. */
+static void
+test_garbage(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+	static char bytes[200000];
+	int fd[40], i;
+	char c;
+
+	memset(bytes, 'x', sizeof(bytes));
+	fd[0] = dial(s->h);
+	assert_int_equal(send(fd[0], "{}\n[\n\n", 6, 0), 6);
+	for (i = 0; i < 3;) { /* three lines come back */
+		assert_int_equal(read(fd[0], &c, 1), 1);
+		i += c == '\n';
+	}
+	close(fd[0]);
+	fd[0] = dial(s->h);
+	(void)send(fd[0], bytes, sizeof(bytes), MSG_NOSIGNAL);
+	assert_int_equal(read(fd[0], &c, 1), 1);
+	close(fd[0]);
+	for (i = 0; i < 40; i++)
+		fd[i] = dial(s->h);
+	for (i = 0; i < 40; i++)
+		close(fd[i]);
+	while (control_run(s->h, NULL, "status") != 0)
+		usleep(2000); /* until it has seen them go */
+	site_free(s);
+}
+
+/* A path longer than a socket's address may be. */
+static void
+test_long_path(void **state)
+{
+	struct harness *h = harness_new(NULL);
+	char dir[700], *text;
+
+	(void)snprintf(dir, sizeof(dir), "%s/%0150d/%0150d", h->dir, 1, 2);
+	harness_arg(h, "--state-dir");
+	harness_arg(h, dir);
+	harness_start(h);
+	assert_int_equal(control_run(h, &text, "--state-dir %s status", dir),
+			 0);
+	assert_non_null(strstr(text, "exports: 1"));
+	free(text);
+	harness_stop(h);
+	assert_int_equal(control_run(h, &text, "--state-dir %s status", dir),
+			 1);
+	assert_non_null(strstr(text, "is the server running?"));
+	free(text);
+	harness_free(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_stats),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_top),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_set_wrong),
+		cmocka_unit_test(test_why),
+		cmocka_unit_test(test_unexport),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_long_path),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
