@@ -45,8 +45,7 @@ def figures(record):
          'server_us_call': ratio(_us(cpu['server']), calls),
          'whole_us_call': ratio(_us(cpu['whole']), calls),
          'calls_server_s': ratio(calls, cpu['server']),
-         'others_cores': ratio(cpu['others'],
-                               load['seconds_to_stable'])}
+         'others_cores': ratio(cpu['others'], cpu.get('wall'))}
     f.update(_held(record.get('held')), **_writers(load), **_beside(load))
     if record['op'] in ('null', 'meta'):
         return f

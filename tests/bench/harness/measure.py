@@ -80,7 +80,7 @@ class Cpu:
 
     def _sample(self):
         t = os.times()
-        return {'machine': machine_cpu(),
+        return {'wall': time.monotonic(), 'machine': machine_cpu(),
                 'server': process_cpu(self._pid) if self._pid else None,
                 'clients': t.children_user + t.children_system +
                 sum(process_cpu(p) for p in self._running),

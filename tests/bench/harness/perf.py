@@ -4,8 +4,10 @@ and the kernel's threads spend their time. Each ends up as text in the results;
 perf's own overhead is in the figures of such a run."""
 import signal
 import subprocess
+import time
 
 ROWS = 60
+START = 0.7  # seconds until perf looks
 
 
 class Perf:
@@ -25,6 +27,8 @@ class Perf:
         if self.profile:
             running.append(self._record(stem, 'profile', [
                 'record', '-a', '-g', '-F', '499']))
+        if running:
+            time.sleep(START)
         return running
 
     @staticmethod

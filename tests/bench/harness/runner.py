@@ -32,6 +32,7 @@ class Runner:
         self.failed = 0
         self.serial = 0
         self.perf = Perf(out)
+        self.laid = set()  # on others' storage
 
     def run(self, points, rounds):
         """Every round has every point on every server in turn."""
@@ -46,6 +47,8 @@ class Runner:
         finally:
             rows = self.sampler.stop()
             (self.out / 'memory.json').write_text(json.dumps(rows))
+            for server, name in self.laid:
+                self.clients.load(server, 'remove', name)
             self.clients.close()
 
     def _progress(self, i, n, started, point, server):
@@ -142,6 +145,8 @@ class Runner:
                                 '--in-flight', 8, '--truncate')
         if not got['good']:
             raise RuntimeError(f'laying {name} down: {got.get("error")}')
+        if not server.local:
+            self.laid.add((server, name))
 
     # The run itself -----------------------------------------------------------
 
@@ -155,9 +160,9 @@ class Runner:
         beside = self._beside_start(point, server, names[1:])
         device = self.storage.counters()
         start = time.time()
+        perf = self.perf.start(f'{point.key}-{server.label}')
         cpu = measure.Cpu([s.pid for s in self.servers if s.pid], server.pid,
                           [b.pid for b in beside])
-        perf = self.perf.start(f'{point.key}-{server.label}')
         done, held = self._go(args, env, point, server)
         after = self._make_stable(point, server, names[0])
         seconds = cpu.stop()

@@ -23,7 +23,7 @@ class Storage:
     """Made by the run, which owns it, and closed at its end."""
 
     def __init__(self, directory):
-        self.directory = Path(directory)
+        self.directory = Path(directory).resolve()
         self.kind = 'given'
         self._image = None
         self._home = None

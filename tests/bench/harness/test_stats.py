@@ -13,7 +13,7 @@ def write_record(server, r, mib_s=100.0, stable=50.0, cpu=1.0, point='seq-write'
     return {'workload': 'seq-write', 'point': point, 'server': server,
             'round': r, 'op': 'write', 'good': True,
             'cpu': {'server': cpu, 'whole': 2 * cpu, 'clients': 0.5,
-                    'others': 0.0},
+                    'others': 0.0, 'wall': 20.0},
             'device': {'dev_reads': 512, 'dev_read_requests': 256,
                        'dev_writes': 262144, 'dev_flushes': 8},
             'resident': 2048, 'cache_growth_mib': 3.0, 'dirty_peak_mib': 4.0,
