@@ -14,7 +14,7 @@ packages_load=(libnfs-dev jq xfsprogs util-linux util-linux-extra mount kmod
 packages_bench=(python3 gnuplot-nox sysstat rsync debootstrap)
 packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	shellcheck mandoc git e2fsprogs btrfs-progs rpcbind acl attr libcap2-bin
-	libnfs-utils pyflakes3)
+	libnfs-utils pyflakes3 bpftrace)
 packages_vm=(user-mode-linux systemd iproute2 kmod)
 packages_client=(nfs-common rpcbind xfsprogs e2fsprogs python3 git rsync dmsetup)
 packages_nvme=(qemu-system-x86 busybox-static iproute2 kmod jq xfsprogs)

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# trace.sh probes NVNFSD           - the binary has every probe
+# trace.sh scripts NVNFSD LOAD DIR - bpftrace understands the scripts of DIR,
+#     and, where this kernel lets it, they show the WRITEs of a server
+set -uo pipefail
+
+skip() {
+	echo "skip: $*"
+	exit 77
+}
+
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+# Those that nvnfsctl(8) documents, from there.
+documented() {
+	sed -nE 's/^\.It Fn ([a-z_]+) .*/\1/p' \
+		"$(dirname "$0")/../../systemd/nvnfsctl.8" | sort
+}
+
+probes() {
+	local have want
+	have=$(readelf -n "$1" | grep -A1 'Provider: nvnfsd' |
+		sed -nE 's/^ *Name: //p' | sort -u)
+	want=$(documented)
+	[ -n "$have" ] || skip "built without sys/sdt.h"
+	[ -n "$want" ] || fail "nvnfsctl(8) names no probes"
+	[ "$have" = "$want" ] || fail "probes: $have; documented: $want"
+}
+
+# start BINARY: a server on a free port; sets pid and port.
+start() {
+	mkdir "$work/export"
+	chmod 777 "$work/export"
+	"$1" --listen 127.0.0.1 --port 0 --no-rpcbind --config /dev/null \
+		--state-dir "$work/state" \
+		--export "$work/export *(rw,insecure,no_root_squash)" \
+		>"$work/ready" 2>"$work/log" &
+	pid=$!
+	until grep -q ready "$work/ready"; do
+		kill -0 "$pid" 2>/dev/null || fail "$(cat "$work/log")"
+		sleep 0.05
+	done
+	port=$(sed -nE 's/.* nfs=[^ ]*:([0-9]+) .*/\1/p' "$work/ready")
+}
+
+# run SCRIPT PATTERN...: what it prints of some WRITEs matches all of them.
+run() {
+	local script=$1 tracer pattern
+	shift
+	bpftrace "$script" >"$work/out" 2>&1 &
+	tracer=$!
+	until grep -q '; Ctrl-C ends it' "$work/out"; do
+		kill -0 "$tracer" 2>/dev/null || {
+			echo "not run here: $(tail -n 1 "$work/out")"
+			return 0
+		}
+		sleep 0.05
+	done
+	"$load" --port "$port" --mount-port "$port" --export "$work/export" \
+		--size 20M --records 47008 --in-flight 4 write \
+		>"$work/json" || fail "no traffic"
+	# What comes each second shall come once.
+	sleep 1.5
+	kill -INT "$tracer"
+	wait "$tracer"
+	for pattern; do
+		grep -qE "$pattern" "$work/out" || {
+			cat "$work/out"
+			fail "$script: no $pattern"
+		}
+	done
+}
+
+scripts() {
+	local binary=$1 dir=$3 script
+	load=$2
+	command -v bpftrace >/dev/null || skip "no bpftrace"
+	[ "$(id -u)" = 0 ] || skip "not root"
+	readelf -n "$binary" | grep -q 'Provider: nvnfsd' ||
+		skip "built without sys/sdt.h"
+	work=$(mktemp -d)
+	pid=
+	trap '[ -z "$pid" ] || kill "$pid"; wait; rm -rf "$work"' EXIT
+	for script in write-time split-map; do
+		sed "s|usdt:[^ :]*:nvnfsd:|usdt:$binary:nvnfsd:|" \
+			"$dir/$script.bt" >"$work/$script.bt"
+		bpftrace -d "$work/$script.bt" >"$work/out" 2>&1 || {
+			cat "$work/out"
+			fail "$script is not understood"
+		}
+	done
+	start "$binary"
+	run "$work/write-time.bt" '@us\[1 to the cut\]' '@us\[3 in pieces\]' \
+		'@us\[4 to the reply\]' '@sync_us'
+	run "$work/split-map.bt" '@writes\[(split|lone|small)\]: [0-9]' \
+		'@direct_bytes: [1-9]'
+}
+
+case ${1:-} in
+probes | scripts) "$@" ;;
+*)
+	echo "usage: trace.sh probes|scripts NVNFSD [LOAD DIR]"
+	exit 2
+	;;
+esac
