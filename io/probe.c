@@ -49,7 +49,8 @@ takes_nowait_write(int fd)
 }
 
 /* XFS and ext4 do direct I/O wherever the device has whole blocks, which
- * kernels before Linux 6.1 do not tell. */
+ * kernels before Linux 6.1 do not tell; btrfs, which never tells, by its own
+ * blocks. */
 static void
 dio_assume(struct dio_facts *ret, const struct volume *v)
 {
@@ -57,6 +58,8 @@ dio_assume(struct dio_facts *ret, const struct volume *v)
 	uint64_t type = v->facts.fs_type;
 
 	*ret = (struct dio_facts){ 0 };
+	if (type == BTRFS_SUPER_MAGIC)
+		ret->mem = ret->offset = ret->read = v->facts.block_bytes;
 	if (top == NULL || (type != XFS_MAGIC && type != EXT4_SUPER_MAGIC))
 		return;
 	ret->mem = ret->offset = ret->read = top->limits.logical_bytes;

@@ -3,12 +3,13 @@
  * Random misaligned WRITEs of 1 byte to 300 KiB from many writers, overlapping
  * ones among them, with direct and buffered READs between them: no WRITE and no
  * COMMIT fails, no byte is stale. On XFS and ext4 with 4096- and 512-byte
- * blocks, for NVNFSD_TEST_SECONDS (5) each.
+ * blocks, and on btrfs, for NVNFSD_TEST_SECONDS (5) each.
  */
 #include "mix.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define FILE_BYTES (6u << 20) /* small, so that much overlaps */
@@ -56,6 +57,12 @@ run(const char *fs, unsigned sector, const char *engine)
 		harness_free(h);
 		skip();
 	}
+	if (strcmp(fs, "btrfs") == 0) { /* which is not the default there */
+		harness_arg(h, "--write-mode");
+		harness_arg(h, "direct");
+		harness_arg(h, "--read-mode");
+		harness_arg(h, "direct");
+	}
 	harness_arg(h, "--engine");
 	harness_arg(h, engine);
 	start(h, &m, &file);
@@ -102,6 +109,12 @@ test_ext4_512(void **state)
 }
 
 static void
+test_btrfs(void **state)
+{
+	run("btrfs", 4096, "uring");
+}
+
+static void
 test_xfs_threads(void **state)
 {
 	run("xfs", 4096, "threads");
@@ -121,6 +134,7 @@ main(void)
 		cmocka_unit_test(test_xfs_512),
 		cmocka_unit_test(test_ext4_4096),
 		cmocka_unit_test(test_ext4_512),
+		cmocka_unit_test(test_btrfs),
 		cmocka_unit_test(test_xfs_threads),
 		cmocka_unit_test(test_ext4_threads),
 	};
