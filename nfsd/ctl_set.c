@@ -65,7 +65,7 @@ static int
 set_locked(struct server *s, const char *path, struct json_object *set,
 	   struct conf_report *r, struct ctl_error *e)
 {
-	struct overrides *fresh;
+	struct overrides *fresh, *was = s->overrides;
 	int rc;
 
 	if (path != NULL && !is_exported(s, path))
@@ -78,9 +78,16 @@ set_locked(struct server *s, const char *path, struct json_object *set,
 		overrides_free(fresh);
 		return rc;
 	}
-	overrides_free(s->overrides);
 	s->overrides = fresh;
-	server_apply(s, r);
+	rc = server_apply(s, r);
+	if (rc < 0) {
+		s->overrides = was;
+		overrides_free(fresh);
+		return ctl_fail(e, rc, "%s",
+				r->count > 0 ? r->messages[0].text
+					     : strerror(-rc));
+	}
+	overrides_free(was);
 	return 0;
 }
 

@@ -137,14 +137,18 @@ export_table_load(struct export_table **ret, struct conf_exports *parsed,
 	return 0;
 }
 
-void
+int
 export_table_apply(struct export_table *t, const struct export_load *load,
 		   struct conf_report *r)
 {
 	struct export_loader l = { .load = load, .r = r };
+	int error = 0;
 
-	for (unsigned i = 0; i < t->count; i++)
+	for (unsigned i = 0; i < t->count && !error; i++)
+		error = export_check(&l, &t->exports[i]);
+	for (unsigned i = 0; i < t->count && !error; i++)
 		export_apply(&l, &t->exports[i]);
+	return error;
 }
 
 int

@@ -73,6 +73,9 @@ int export_open(struct export_loader *l, const struct conf_export *conf,
  * reason in the report and nothing held. */
 int export_trees_open(struct export_loader *l, const struct export_place *p,
 		      struct export *e);
+/* Can e keep what the policies that hold now promise? 0; or -errno, with the
+ * reason in the report. */
+int export_check(struct export_loader *l, const struct export *e);
 /* Nothing can fail any more: e's volumes get the policies that hold now. */
 void export_apply(struct export_loader *l, struct export *e);
 /* Let go of the trees; may close them (blocks). */

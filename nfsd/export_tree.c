@@ -303,17 +303,16 @@ tree_open(struct export_loader *l, const struct export_place *p, uint64_t id,
 
 /* What a policy promises and the place cannot keep is refused. */
 static int
-check_promises(struct export_loader *l, const struct export_place *p,
-	       const struct export_tree *t)
+check_promises(struct export_loader *l, const struct conf_export *c,
+	       const struct volume *v)
 {
-	const struct conf_export *c = p->conf;
 	struct io_policy policy;
 	const char *why;
 
-	if (!t)
+	if (!v)
 		return 0;
-	policy_make(&policy, l->load, c, p->fs_type);
-	why = volume_refuses(t->volume, &policy);
+	policy_make(&policy, l->load, c, volume_facts(v)->fs_type);
+	why = volume_refuses(v, &policy);
 	if (!why)
 		return 0;
 	conf_report_error(l->r, c->file, c->line,
@@ -338,7 +337,8 @@ export_trees_open(struct export_loader *l, const struct export_place *p,
 		conf_report_error(l->r, c->file, c->line, "%s: %s", c->path,
 				  strerror(-r));
 	else
-		r = check_promises(l, p, e->rw_tree);
+		r = check_promises(l, c,
+				   e->rw_tree ? e->rw_tree->volume : NULL);
 	if (r < 0) {
 		export_close(e);
 		return r;
@@ -366,6 +366,12 @@ apply_one(struct export_loader *l, struct export *e, struct volume *v)
 	if (fallback)
 		conf_report_warning(l->r, c->file, c->line, "%s: %s", c->path,
 				    fallback);
+}
+
+int
+export_check(struct export_loader *l, const struct export *e)
+{
+	return check_promises(l, &e->conf, e->rw);
 }
 
 void

@@ -191,9 +191,10 @@ int export_table_load(struct export_table **ret, struct conf_exports *parsed,
 		      struct export_table *old, const struct export_load *load,
 		      struct conf_report *r);
 /* Policies anew, as load says now; conf is not read again. What a file system
- * cannot do is a warning in r. */
-void export_table_apply(struct export_table *t, const struct export_load *load,
-			struct conf_report *r);
+ * cannot do is a warning in r. 0; or -errno with nothing changed, where it
+ * cannot do what is promised: an error in r. */
+int export_table_apply(struct export_table *t, const struct export_load *load,
+		       struct conf_report *r);
 /* The same exports but gone, which is old's. 0 or -ENOMEM. */
 int export_table_without(struct export_table **ret,
 			 const struct export_table *old,

@@ -473,12 +473,12 @@ server_reload(struct server *s, struct conf *conf,
 	return 0;
 }
 
-void
+int
 server_apply(struct server *s, struct conf_report *r)
 {
 	struct export_load load = export_load_make(s, &s->conf);
 
-	export_table_apply(s->exports, &load, r);
+	return export_table_apply(s->exports, &load, r);
 }
 
 /* Wait until nobody else holds the table any more. */

@@ -459,8 +459,8 @@ int server_reload(struct server *s, struct conf *conf,
 		  const struct server_options *o);
 struct export_table *server_exports_get(struct server *s);
 /* What set has changed holds from now on. With the lock change held; what a
- * file system cannot do is in r. */
-void server_apply(struct server *s, struct conf_report *r);
+ * file system cannot do is in r. 0; or -errno as export_table_apply. */
+int server_apply(struct server *s, struct conf_report *r);
 /*
  * Withdraw the export of that path until the next reload: its handles become
  * stale, and its file system is let go of when the calls in service there have

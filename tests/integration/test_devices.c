@@ -172,6 +172,28 @@ test_torn_free(void **state)
 	free(s);
 }
 
+/* Nor can it be turned on where it cannot be kept; nothing of that command is
+ * done then. */
+static void
+test_set_torn_free(void **state)
+{
+	struct site *s = site_new(engine, NULL, "ext4");
+	struct json_object *list = devices(s);
+	bool can = control_number(json_object_array_get_idx(list, 0),
+				  "atomic_bytes_max") > 0;
+
+	(void)state;
+	json_object_put(list);
+	if (can) {
+		control_says(s->h, "", "set torn-free=yes edges=buffered");
+	} else {
+		control_fails(s->h, 1, "torn-free is refused: the device",
+			      "set edges=buffered torn-free=yes");
+		control_says(s->h, "edges=drop", "exports");
+	}
+	site_free(s);
+}
+
 int
 main(void)
 {
@@ -179,6 +201,7 @@ main(void)
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_data_sync),
 		cmocka_unit_test(test_torn_free),
+		cmocka_unit_test(test_set_torn_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
