@@ -200,9 +200,13 @@ name_send(const char *name)
 	CREATE3args create = { .where = { c.dir, (char *)name } };
 	LOOKUP3args look = { { c.dir, (char *)name } };
 	REMOVE3args rm = { { c.dir, (char *)name } };
+	set_mode3 *mode;
 
 	if (m.op == META_CREATE) {
 		create.how.mode = UNCHECKED;
+		mode = &create.how.createhow3_u.obj_attributes.mode;
+		mode->set_it = 1;
+		mode->set_mode3_u.mode = 0644;
 		return rpc_nfs3_create_async(c.rpc, created, &create, NULL);
 	}
 	if (m.op == META_STAT)

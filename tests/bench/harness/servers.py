@@ -3,6 +3,7 @@
 from start() to stop() and serves the run's storage."""
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ class Server:
     """name: in the tables. kind: nvnfsd, ganesha, relay, sink, remote."""
     mounts = True      # it has a MOUNT service and files by name
     local = True       # its storage is the run's
+    wants_cgroup = True
 
     def __init__(self, name, kind, variant='', ops=()):
         """variant: of nvnfsd, its modes. ops: it was asked for by a mode, for
@@ -99,9 +101,9 @@ class Server:
         with open(out, 'w', encoding='utf-8') as f:
             self._process = subprocess.Popen(
                 [str(a) for a in args], stdin=subprocess.DEVNULL, stdout=f,
-                stderr=f, start_new_session=True)
+                stderr=f, start_new_session=True, preexec_fn=raise_limits)
         self.pid = self._process.pid
-        if self.cgroup is None:
+        if self.cgroup is None and self.wants_cgroup:
             self.cgroup = Cgroup.make(f'nvnfsd-bench-{self.pid}')
         if self.cgroup is not None:
             self.cgroup.add(self.pid)
@@ -212,7 +214,7 @@ class Ganesha(Server):
         self._root = None
         self._rpcbind = None
 
-    CONFIG = '''NFS_CORE_PARAM { Protocols = 3; NFS_Port = %(nfs)d;
+    CONFIG = '''NFS_CORE_PARAM { Protocols = 3; RPC_Max_Connections = 10000; NFS_Port = %(nfs)d;
   MNT_Port = %(mnt)d; Bind_addr = 127.0.0.1; Enable_NLM = false;
   Enable_RQUOTA = false; Enable_UDP = false; mount_path_pseudo = true;
   fsid_device = true; allow_set_io_flusher_fail = true; }
@@ -273,6 +275,12 @@ exec chroot "$1" /usr/bin/ganesha.nfsd -F -f /mnt/ganesha.conf \\
             except ProcessLookupError:
                 pass
             self._rpcbind = None
+
+
+def raise_limits():
+    """One descriptor a connection and file, as a service manager gives."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def free_ports(n):
