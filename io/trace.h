@@ -22,6 +22,8 @@
 #define TRACE6(name, a, b, c, d, e, f) ((void)0)
 #endif
 
+/* NOLINTBEGIN(readability-identifier-naming): they stand for functions */
+
 /* A call is whole: id, xid, procedure of NFS (MOUNT's after them, from 22),
  * number of the client, bytes of its record without a WRITE's data. */
 #define trace_receive(id, xid, proc, client, bytes)                            \
@@ -46,5 +48,7 @@
 /* Pages of edges were dropped: file, first byte, end, pages. */
 #define trace_edge_drop(file, start, end, pages)                               \
 	TRACE4(edge_drop, file, start, end, pages)
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif

@@ -289,7 +289,7 @@ static void
 log_listener(int fd)
 {
 	char host[NI_MAXHOST], port[NI_MAXSERV];
-	struct sockaddr_storage a;
+	struct sockaddr_storage a = { 0 };
 	socklen_t n = sizeof(a);
 
 	if (getsockname(fd, (struct sockaddr *)&a, &n) == 0 &&

@@ -54,12 +54,14 @@ override_drop(struct overrides *o, struct override *v)
 void
 overrides_free(struct overrides *o)
 {
-	struct override *v;
+	struct override *v, *next;
 
 	if (o == NULL)
 		return;
-	while ((v = TAILQ_FIRST(&o->list)) != NULL)
-		override_drop(o, v);
+	for (v = TAILQ_FIRST(&o->list); v != NULL; v = next) {
+		next = TAILQ_NEXT(v, link);
+		override_free(v);
+	}
 	free(o);
 }
 

@@ -80,6 +80,10 @@ test_requests(void **state)
 	       "\\\"none\\\"\",\"errno\":\"ENOSYS\"}");
 }
 
+/* Deeper than a request is. */
+#define DEEP4 "{\"a\":{\"a\":{\"a\":{\"a\":"
+#define DEEP  DEEP4 DEEP4 DEEP4 "1}}}}}}}}}}}}"
+
 static void
 test_garbage(void **state)
 {
@@ -96,15 +100,14 @@ test_garbage(void **state)
 		"{\"args\":{}}",
 		"{\"command\":\"echo\",\"args\":[]}",
 		"{\"command\":\"echo\",\"args\":{\"word\":\"\xff\"}}",
-		"{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{}"
-		"}}}}}}}}",
+		DEEP,
 	};
-	struct json_object *o, *errno_;
+	struct json_object *o, *code;
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		o = ctl_answer(commands, NULL, bad[i], strlen(bad[i]));
-		assert_true(json_object_object_get_ex(o, "errno", &errno_));
-		assert_string_equal(json_object_get_string(errno_), "EBADMSG");
+		assert_true(json_object_object_get_ex(o, "errno", &code));
+		assert_string_equal(json_object_get_string(code), "EBADMSG");
 		json_object_put(o);
 	}
 }
