@@ -18,9 +18,9 @@ device_slots_init(struct device_slots *s, uint32_t limit,
 		  uint32_t request_bytes)
 {
 	assert(request_bytes > 0);
+	*s = (struct device_slots){ .limit = limit,
+				    .request_bytes = request_bytes };
 	pthread_mutex_init(&s->mutex, NULL);
-	s->limit = limit;
-	s->request_bytes = request_bytes;
 }
 
 void

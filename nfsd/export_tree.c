@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define CLOSE_NS_MAX (30ull * 1000000000)
+#define POLICIES     3u /* that go over one another */
 
 static_assert((int)CONF_BUFFERED == (int)IO_BUFFERED &&
 		      (int)CONF_DONTCACHE == (int)IO_DONTCACHE &&
@@ -194,9 +195,9 @@ policy_make(struct io_policy *out, const struct export_load *load,
 	    const struct conf_export *export, uint64_t fs_type)
 {
 	struct conf_policy set;
-	const struct conf_policy *from[] = { &load->conf->policy,
-					     &export->clients[0].options.policy,
-					     &set };
+	const struct conf_policy *from[POLICIES] = {
+		&load->conf->policy, &export->clients[0].options.policy, &set
+	};
 	/* btrfs takes O_DIRECT, punts it and often buffers all the same. */
 	enum io_mode mode =
 		fs_type == BTRFS_SUPER_MAGIC ? IO_BUFFERED : IO_DIRECT;
@@ -209,7 +210,7 @@ policy_make(struct io_policy *out, const struct export_load *load,
 		.direct_min = IO_DIRECT_MIN_BYTES,
 		.stable_floor = IO_UNSTABLE,
 	};
-	for (unsigned i = 0; i < sizeof(from) / sizeof(*from); i++) {
+	for (unsigned i = 0; i < POLICIES; i++) {
 		if (from[i]->has_read_mode)
 			out->read_mode = (enum io_mode)from[i]->read_mode;
 		if (from[i]->has_write_mode)
