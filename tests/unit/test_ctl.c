@@ -82,7 +82,7 @@ test_requests(void **state)
 
 /* Deeper than a request is. */
 #define DEEP4 "{\"a\":{\"a\":{\"a\":{\"a\":"
-#define DEEP  DEEP4 DEEP4 DEEP4 "1}}}}}}}}}}}}"
+static const char deep[] = DEEP4 DEEP4 DEEP4 "1}}}}}}}}}}}}";
 
 static void
 test_garbage(void **state)
@@ -100,7 +100,7 @@ test_garbage(void **state)
 		"{\"args\":{}}",
 		"{\"command\":\"echo\",\"args\":[]}",
 		"{\"command\":\"echo\",\"args\":{\"word\":\"\xff\"}}",
-		DEEP,
+		deep,
 	};
 	struct json_object *o, *code;
 
