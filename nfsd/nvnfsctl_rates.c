@@ -19,10 +19,18 @@ struct sum_row {
 	struct latency_sum sum;
 };
 
+static struct json_object *
+get_list(struct json_object *o, const char *name)
+{
+	struct json_object *v = get_part(o, name);
+
+	return json_object_is_type(v, json_type_array) ? v : NULL;
+}
+
 static void
 read_sum(struct json_object *o, struct latency_sum *s)
 {
-	struct json_object *list = get_part(o, "buckets"), *pair;
+	struct json_object *list = get_list(o, "buckets"), *pair;
 	size_t n = list != NULL ? json_object_array_length(list) : 0, i;
 	uint64_t bucket;
 
@@ -33,6 +41,8 @@ read_sum(struct json_object *o, struct latency_sum *s)
 	s->ns = get_number(o, "ns");
 	for (i = 0; i < n; i++) {
 		pair = json_object_array_get_idx(list, i);
+		if (!json_object_is_type(pair, json_type_array))
+			continue;
 		bucket = json_object_get_uint64(
 			json_object_array_get_idx(pair, 0));
 		if (bucket >= LATENCY_BUCKETS)
@@ -56,7 +66,7 @@ static void
 read_growth(struct json_object *before, struct json_object *o,
 	    struct latency_sum *ret)
 {
-	struct json_object *list = get_part(before, "latency"), *was;
+	struct json_object *list = get_list(before, "latency"), *was;
 	size_t n = list != NULL ? json_object_array_length(list) : 0, i;
 	struct latency_sum b;
 
@@ -156,7 +166,7 @@ int
 rates_make(struct rates *r, struct json_object *before, struct json_object *now,
 	   enum rate_group by)
 {
-	struct json_object *list = get_part(now, "latency"), *o;
+	struct json_object *list = get_list(now, "latency"), *o;
 	size_t n = list != NULL ? json_object_array_length(list) : 0, i;
 	struct sum_row *row = calloc(n + 1, sizeof(*row));
 	struct latency_sum s;

@@ -3,6 +3,7 @@
  * What a load gives the volumes (policies), and what the next load carries
  * over.
  */
+#include "nfsd/override.h"
 #include "tests/unit/export_world.h"
 
 #include <errno.h>
@@ -90,12 +91,87 @@ torn_free_is_refused(void **state)
 	assert_int_equal(umount("b"), 0);
 }
 
+static void
+set_at_run_time(void **state)
+{
+	char why[CONF_REASON_BYTES], path[64];
+	struct overrides *o = overrides_new();
+	struct world *w = *state;
+	struct export_load load = { .engine = w->engine,
+				    .conf = &w->conf,
+				    .overrides = o };
+	struct export_table *t;
+	struct volume *a, *b;
+
+	(void)snprintf(path, sizeof(path), "%s/a", w->dir);
+	assert_int_equal(mount("t", "b", "tmpfs", 0, NULL), 0);
+	assert_int_equal(world_load(w, &t, NULL,
+				    "%s/a *(rw,edges=buffered)\n"
+				    "%s/b *(rw)\n"),
+			 0);
+	a = world_export(w, t, "a")->rw;
+	b = world_export(w, t, "b")->rw;
+	assert_int_equal(override_set(o, NULL, "edges", "drop", why), 0);
+	assert_int_equal(override_set(o, path, "direct-min", "8k", why), 0);
+	assert_int_equal(export_table_apply(t, &load, &w->report), 0);
+	assert_int_equal(volume_policy(a).edges, IO_EDGES_DROP);
+	assert_int_equal(volume_policy(a).direct_min, 8192);
+	assert_int_equal(volume_policy(b).direct_min, IO_DIRECT_MIN_BYTES);
+	/* One cannot keep it: none gets it. */
+	assert_int_equal(override_set(o, NULL, "torn-free", "yes", why), 0);
+	assert_int_equal(override_set(o, NULL, "edges", "dontcache", why), 0);
+	assert_int_equal(export_table_apply(t, &load, &w->report), -EOPNOTSUPP);
+	assert_false(volume_policy(b).torn_free);
+	assert_int_equal(volume_policy(a).edges, IO_EDGES_DROP);
+	export_table_put(t);
+	overrides_free(o);
+	assert_int_equal(umount("b"), 0);
+}
+
 /* reload -------------------------------------------------------------- */
 
 static bool
 is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* One goes, the other stays as it is. */
+static void
+withdrawn(void **state)
+{
+	struct world *w = *state;
+	struct export_table *old, *t;
+	struct volume *v;
+	int fd, gone_fd;
+
+	assert_int_equal(world_load(w, &old, NULL,
+				    "%s/a *(rw) 10.0.0.1(ro)\n%s/b *(rw)\n"),
+			 0);
+	v = world_export(w, old, "a")->rw;
+	fd = volume_root_fd(v);
+	gone_fd = volume_root_fd(world_export(w, old, "b")->rw);
+	assert_int_equal(
+		export_table_without(&t, old, world_export(w, old, "b")), 0);
+	assert_int_equal(export_table_count(t), 1);
+	assert_ptr_equal(world_export(w, t, "a")->rw, v);
+	assert_ptr_equal(export_find(t, world_export(w, t, "a")->id),
+			 world_export(w, t, "a"));
+	assert_null(export_find(t, world_export(w, old, "b")->id));
+	assert_int_equal(export_holders(world_export(w, old, "b")), 1);
+	assert_int_equal(export_holders(world_export(w, old, "a")), 2);
+	export_table_put(old);
+	assert_true(is_open(fd));
+	assert_false(is_open(gone_fd));
+	/* What its clients are was read by the old one. */
+	assert_int_equal(world_export(w, t, "a")->conf.client_count, 2);
+	/* A load brings it back, and carries over the other. */
+	assert_int_equal(world_load(w, &old, t, "%s/a *(rw)\n%s/b *(rw)\n"), 0);
+	export_table_put(t);
+	assert_ptr_equal(world_export(w, old, "a")->rw, v);
+	assert_non_null(world_export(w, old, "b")->rw);
+	export_table_put(old);
+	assert_false(is_open(fd));
 }
 
 static void
@@ -238,6 +314,8 @@ main(void)
 		TEST(policy_of_line_over_conf_over_default),
 		TEST(fallback_is_told),
 		TEST(torn_free_is_refused),
+		TEST(set_at_run_time),
+		TEST(withdrawn),
 		TEST(carried_over),
 		TEST(carried_ro_gets_rw),
 		TEST(failure_changes_nothing),
