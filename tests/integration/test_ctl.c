@@ -499,6 +499,57 @@ test_strangers(void **state)
 	site_free(s);
 }
 
+/* status as this user and group. */
+static int
+status_as(const struct harness *h, const char *who)
+{
+	return harness_sh("setpriv --reuid 65534 %s %s/ctl --state-dir "
+			  "%s/state status >%s/status 2>&1",
+			  who, h->dir, h->dir, h->dir);
+}
+
+/* Members of the group may, by their first group or another; and they see
+ * nothing else of the state. The server runs where the group is known. */
+static void
+test_group(void **state)
+{
+	struct site *s = site_prepare("uring", NULL, NULL);
+	char *real = strdup(getenv("NVNFSD")), wrapper[300];
+	struct harness *h = s->h;
+
+	(void)snprintf(wrapper, sizeof(wrapper), "%s/nvnfsd", h->dir);
+	assert_int_equal(
+		harness_sh("cd %s && chmod 755 . && cp %s ctl && "
+			   "cp /etc/group group && "
+			   "echo nvnfsd:x:64123: >>group && "
+			   "printf '#!/bin/sh\nexec unshare -m sh -c '\\''"
+			   "mount --bind %s/group /etc/group && "
+			   "exec %s \"$@\"'\\'' sh \"$@\"\n' >nvnfsd && "
+			   "chmod 755 ctl nvnfsd",
+			   h->dir, getenv("NVNFSCTL"), h->dir, real),
+		0);
+	setenv("NVNFSD", wrapper, 1);
+	site_start(s);
+	setenv("NVNFSD", real, 1);
+	free(real);
+	assert_int_equal(status_as(h, "--regid 64123 --clear-groups"), 0);
+	assert_int_equal(harness_sh("grep -q '^exports: 1' %s/status", h->dir),
+			 0);
+	assert_int_equal(status_as(h, "--regid 65534 --groups 64123"), 0);
+	assert_int_equal(status_as(h, "--regid 65534 --clear-groups"), 1);
+	assert_int_not_equal(
+		harness_sh("setpriv --reuid 65534 --regid 64123 --clear-groups "
+			   "cat %s/state/fh.key >%s/all 2>/dev/null",
+			   h->dir, h->dir),
+		0);
+	assert_int_not_equal(
+		harness_sh("setpriv --reuid 65534 --regid 64123 --clear-groups "
+			   "ls %s/state >%s/all 2>/dev/null",
+			   h->dir, h->dir),
+		0);
+	site_free(s);
+}
+
 /* Bytes that are no request get an answer or an end, many connections are no
  * trouble, and the server goes on. */
 static void
@@ -568,6 +619,7 @@ main(void)
 		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_group),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_long_path),
 	};

@@ -556,13 +556,36 @@ test_names(void **state)
 	site_free(s);
 }
 
+/* The reasons of a split, as the tracer's script numbers them. */
+static void
+test_reasons(void **state)
+{
+	struct site *s = site_new("uring", NULL, NULL);
+	struct json_object *o = control_json(s->h, "stats");
+	unsigned n = 0;
+
+	json_object_object_foreach(control_part(o, "writes"), reason, count)
+	{
+		(void)count;
+		if (harness_sh("grep -qF '@name[%u] = \"%s\";' '%s'", n, reason,
+			       SOURCE_ROOT "/systemd/split-map.bt.in") != 0)
+			fail_msg("split-map.bt has not %u: %s", n, reason);
+		n++;
+	}
+	assert_int_equal(harness_sh("test $(grep -c '^\t@name' '%s') = %u",
+				    SOURCE_ROOT "/systemd/split-map.bt.in", n),
+			 0);
+	json_object_put(o);
+	site_free(s);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scrape), cmocka_unit_test(test_http),
 		cmocka_unit_test(test_labels), cmocka_unit_test(test_listener),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names),  cmocka_unit_test(test_reasons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
