@@ -141,7 +141,8 @@ device_limits_read(struct device_limits *ret, int dir)
 			bytes_of(dir, "queue/atomic_write_boundary_bytes", 1),
 		.queues = count_queues(dir),
 		.queue_requests = fit(device_number(dir, "queue/nr_requests")),
-		.write_cache = strcmp(cache, "write back") == 0,
+		/* Where nothing is told there may be one. */
+		.write_cache = strcmp(cache, "write through") != 0,
 		.fua = device_number(dir, "queue/fua") != 0,
 		.rotational = device_number(dir, "queue/rotational") != 0,
 	};

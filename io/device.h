@@ -86,6 +86,11 @@ struct plan_ask {
  * physical_bytes, piece_, write_, slots, request_bytes, atomic_, direct_why,
  * sync_by_fua, write_cache, device. */
 void device_plan(struct volume_facts *f, const struct plan_ask *ask);
+/* What a file system is known to do where statx does not tell. */
+void device_plan_assume(struct dio_facts *ret, uint64_t fs_type,
+			uint32_t block_bytes, const struct device_chain *c);
+/* Can we do direct I/O with these alignments? */
+bool device_plan_suits(const struct dio_facts *d, uint64_t page);
 /* The cut of one file that differs from others in its alignment. */
 uint32_t device_plan_cut(const struct volume_facts *f, uint32_t offset_align);
 

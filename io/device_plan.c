@@ -11,8 +11,9 @@
  */
 #include "io/device.h"
 
-#include "io/file.h"
+#include "io/volume.h"
 
+#include <linux/magic.h>
 #include <string.h>
 
 #define BOUNDARY_MIN      (64u << 10) /* cutting finer costs more than it gains */
@@ -33,6 +34,33 @@ limits(const struct plan_ask *a)
 	const struct device_node *top = device_chain_top(a->chain);
 
 	return top == NULL ? &none : &top->limits;
+}
+
+/* direct I/O ------------------------------------------------------------------
+ */
+
+/* XFS and ext4 do it wherever the device has whole blocks, which kernels before
+ * Linux 6.1 do not tell; btrfs, which never tells, by its own blocks. */
+void
+device_plan_assume(struct dio_facts *ret, uint64_t fs_type,
+		   uint32_t block_bytes, const struct device_chain *c)
+{
+	const struct device_node *top = device_chain_top(c);
+
+	*ret = (struct dio_facts){ 0 };
+	if (fs_type == BTRFS_SUPER_MAGIC)
+		ret->mem = ret->offset = ret->read = block_bytes;
+	else if (top != NULL &&
+		 (fs_type == XFS_MAGIC || fs_type == EXT4_SUPER_MAGIC))
+		ret->mem = ret->offset = ret->read = top->limits.logical_bytes;
+}
+
+/* Buffers are page-aligned, and cuts want powers of two. */
+bool
+device_plan_suits(const struct dio_facts *d, uint64_t page)
+{
+	return power_of_two(d->offset) && power_of_two(d->read) &&
+	       power_of_two(d->mem) && d->mem <= page;
 }
 
 /* the cut --------------------------------------------------------------------
@@ -199,8 +227,11 @@ plan_sync(struct volume_facts *f, const struct plan_ask *a)
 	const struct device_limits *l = limits(a);
 
 	f->write_cache = a->chain->count == 0 || l->write_cache;
+	/* Whatever the kernel flushes there, it is nothing. */
+	if (a->nvme != NULL && !a->nvme->volatile_cache)
+		f->write_cache = false;
 	f->sync_by_fua = f->cut_bytes != 0 && a->chain->count > 0 &&
-			 (l->fua || !l->write_cache);
+			 (l->fua || !f->write_cache);
 }
 
 static void

@@ -48,29 +48,11 @@ takes_nowait_write(int fd)
 	return false;
 }
 
-/* XFS and ext4 do direct I/O wherever the device has whole blocks, which
- * kernels before Linux 6.1 do not tell; btrfs, which never tells, by its own
- * blocks. */
 static void
 dio_assume(struct dio_facts *ret, const struct volume *v)
 {
-	const struct device_node *top = device_chain_top(&v->chain);
-	uint64_t type = v->facts.fs_type;
-
-	*ret = (struct dio_facts){ 0 };
-	if (type == BTRFS_SUPER_MAGIC)
-		ret->mem = ret->offset = ret->read = v->facts.block_bytes;
-	if (top == NULL || (type != XFS_MAGIC && type != EXT4_SUPER_MAGIC))
-		return;
-	ret->mem = ret->offset = ret->read = top->limits.logical_bytes;
-}
-
-/* Buffers are page-aligned, and cuts want powers of two. */
-static bool
-dio_suits(const struct dio_facts *d)
-{
-	return power_of_two(d->offset) && power_of_two(d->read) &&
-	       power_of_two(d->mem) && d->mem <= page_bytes();
+	device_plan_assume(ret, v->facts.fs_type, v->facts.block_bytes,
+			   &v->chain);
 }
 
 static void
@@ -92,7 +74,7 @@ dio_read(struct dio_facts *ret, const struct volume *v, int fd)
 	}
 	if ((st.stx_mask & STATX_DIO_READ_ALIGN) != 0)
 		ret->read = statx_u32(&st, STATX_AT_DIO_READ_OFFSET_ALIGN);
-	if (!dio_suits(ret))
+	if (!device_plan_suits(ret, page_bytes()))
 		*ret = (struct dio_facts){ 0 };
 	ret->atomic_told = (st.stx_mask & STATX_WRITE_ATOMIC) != 0;
 	if (!ret->atomic_told)

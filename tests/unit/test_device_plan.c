@@ -5,8 +5,10 @@
  * the plan must follow. The device that all start from is a plain NVMe disk.
  */
 #include "io/device.h"
+#include "io/volume.h"
 #include "tests/unit/made_sysfs.h"
 
+#include <linux/magic.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -127,6 +129,54 @@ cut_by_statx_and_block(void **state)
 	assert_int_equal(plan(&f).write_mult_bytes, 16384);
 	f.dio.offset = 0;
 	assert_int_equal(plan(&f).cut_bytes, 0);
+}
+
+/* Where statx does not tell: the logical block, or the file system's. */
+static void
+cut_by_logical_block(void **state)
+{
+	struct facts f = plain;
+	struct device_chain c;
+
+	(void)state;
+	put("queue/logical_block_size", "8192");
+	device_chain_read(&c, sysfs_root(), DEV, -1);
+	device_plan_assume(&f.dio, XFS_MAGIC, 4096, &c);
+	assert_int_equal(f.dio.offset, 8192);
+	assert_int_equal(plan(&f).cut_bytes, 8192);
+	assert_int_equal(plan(&f).logical_bytes, 8192);
+	put("queue/logical_block_size", "512");
+	device_chain_read(&c, sysfs_root(), DEV, -1);
+	device_plan_assume(&f.dio, XFS_MAGIC, 4096, &c);
+	assert_int_equal(f.dio.offset, 512);
+	assert_int_equal(plan(&f).cut_bytes, 4096);
+	put("queue/logical_block_size", "4096");
+	device_plan_assume(&f.dio, BTRFS_SUPER_MAGIC, 16384, &c);
+	assert_int_equal(f.dio.offset, 16384);
+	device_plan_assume(&f.dio, TMPFS_MAGIC, 4096, &c);
+	assert_int_equal(f.dio.offset, 0);
+	c.count = 0;
+	device_plan_assume(&f.dio, XFS_MAGIC, 4096, &c);
+	assert_int_equal(f.dio.offset, 0);
+}
+
+/* Our memory is aligned to pages, and our cuts are powers of two. */
+static void
+alignments_that_suit(void **state)
+{
+	struct dio_facts d = plain.dio;
+
+	(void)state;
+	assert_true(device_plan_suits(&d, 4096));
+	d.mem = 4096;
+	assert_true(device_plan_suits(&d, 4096));
+	d.mem = 8192;
+	assert_false(device_plan_suits(&d, 4096));
+	d = plain.dio;
+	d.offset = 12288;
+	assert_false(device_plan_suits(&d, 4096));
+	d.offset = 0;
+	assert_false(device_plan_suits(&d, 4096));
 }
 
 static void
@@ -277,7 +327,18 @@ depth(void **state)
 static void
 stable_writes(void **state)
 {
+	struct facts f = plain;
+
 	(void)state;
+	/* VWC */
+	f.is_nvme = true;
+	f.nvme.volatile_cache = true;
+	assert_false(plan(&f).sync_by_fua);
+	f.nvme.volatile_cache = false;
+	assert_false(plan(&f).write_cache);
+	assert_true(plan(&f).sync_by_fua);
+	assert_true(
+		plan_with("queue/write_cache", "", "write back").write_cache);
 	assert_true(plan(&plain).write_cache);
 	assert_false(plan(&plain).sync_by_fua);
 	assert_true(plan_with("queue/fua", "1", "0").sync_by_fua);
@@ -333,6 +394,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_known),
 		cmocka_unit_test(cut_by_statx_and_block),
+		cmocka_unit_test(cut_by_logical_block),
+		cmocka_unit_test(alignments_that_suit),
 		cmocka_unit_test(cut_by_physical_block),
 		cmocka_unit_test(cut_by_npwg_and_npwa),
 		cmocka_unit_test(virtual_boundary),

@@ -73,6 +73,19 @@ device_now(void)
 /* slots ----------------------------------------------------------------------
  */
 
+/* What is there already is written side by side. */
+static struct file *
+make_filled(const char *name)
+{
+	struct file *f = create_named(env.engine, env.volume, name);
+
+	for (unsigned i = 0; i < WRITES; i++)
+		(void)write_all(engine_reactor(env.engine, i % 2), f,
+				i * (uint64_t)WRITE_BYTES, WRITE_BYTES, 99,
+				IO_UNSTABLE);
+	return f;
+}
+
 /* All of it at once; the most slots that were seen in use. */
 static uint32_t
 write_flood(struct file *f)
@@ -130,7 +143,7 @@ few_requests(void **state)
 	open_volume(&direct_policy);
 	assert_int_equal(volume_facts(env.volume)->slots, 6);
 	assert_int_equal(volume_facts(env.volume)->request_bytes, 512u << 10);
-	f = create_named(env.engine, env.volume, "few");
+	f = make_filled("few");
 	most = write_flood(f);
 	s = device_now();
 	print_message("%u slots of %u at most, %lu waits, %lu us\n", most,
@@ -155,7 +168,7 @@ many_requests(void **state)
 	sysfs_put("vdz", "queue/nr_requests", "1023");
 	open_volume(&direct_policy);
 	assert_int_equal(volume_facts(env.volume)->slots, 767);
-	f = create_named(env.engine, env.volume, "many");
+	f = make_filled("many");
 	(void)write_flood(f);
 	assert_int_equal(device_now().slot_waits, 0);
 	assert_int_equal(device_now().slots_used, 0);
@@ -208,6 +221,14 @@ struct told {
 	enum io_stable committed;
 };
 
+/* A sync that has told its WRITE may still drop pages. */
+static void
+wait_idle(struct file *f)
+{
+	while (!sync_idle(f))
+		usleep(100);
+}
+
 /* A lone aligned WRITE over what is there. */
 static struct told
 rewrite(enum io_stable stable, uint64_t offset, uint32_t bytes)
@@ -218,6 +239,7 @@ rewrite(enum io_stable stable, uint64_t offset, uint32_t bytes)
 	struct told t = { .through = counted(&c->writes_through),
 			  .syncs = counted(&c->syncs) };
 
+	wait_idle(f);
 	w.io.stable = stable;
 	client_write(&w, engine_reactor(env.engine, 0), f, offset, bytes);
 	assert_int_equal(w.io.error, 0);
