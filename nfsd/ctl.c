@@ -38,6 +38,7 @@
 /* One client of the socket: reads a request, then writes its reply. */
 struct peer {
 	int fd; /* -1: free */
+	uint64_t heard_ns;
 	char *in;
 	size_t in_bytes;
 	char *out; /* the reply, NULL: none */
@@ -106,11 +107,27 @@ is_allowed(const struct ctl *c, int fd)
 	       (u.gid == c->group || in_groups(fd, c->group));
 }
 
+/* A free place, or that of whoever has been silent longest. */
+static struct peer *
+peer_place(struct ctl *c)
+{
+	struct peer *oldest = c->peer, *p;
+
+	for (p = c->peer; p < c->peer + PEERS_MAX; p++) {
+		if (p->fd < 0)
+			return p;
+		if (p->heard_ns < oldest->heard_ns)
+			oldest = p;
+	}
+	peer_close(oldest);
+	return oldest;
+}
+
 static void
 peer_accept(struct ctl *c)
 {
 	static struct log_limit limit;
-	struct peer *p = c->peer;
+	struct peer *p;
 	int fd =
 		accept4(c->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -118,20 +135,20 @@ peer_accept(struct ctl *c)
 		ctl_accept_failed(errno);
 		return;
 	}
-	while (p < c->peer + PEERS_MAX && p->fd >= 0)
-		p++;
-	if (p == c->peer + PEERS_MAX || !is_allowed(c, fd)) {
+	if (!is_allowed(c, fd)) {
 		log_limited(&limit, LOG_WARNING_,
 			    "a control connection was refused");
 		close(fd);
 		return;
 	}
+	p = peer_place(c);
 	p->in = malloc(CTL_LINE_BYTES);
 	if (p->in == NULL) {
 		close(fd);
 		return;
 	}
 	p->fd = fd;
+	p->heard_ns = monotonic_ns();
 }
 
 static void
@@ -188,6 +205,7 @@ peer_read(struct ctl *c, struct peer *p)
 		return;
 	}
 	p->in_bytes += (size_t)n;
+	p->heard_ns = monotonic_ns();
 	peer_next(c, p);
 }
 
