@@ -230,11 +230,21 @@ struct sync_turn {
 	struct file *file;
 	struct sync_waiter *waiting, *held;
 	unsigned served;
-	int64_t bytes; /* that were fresh and are written back */
-	bool sync;     /* else a flush */
-	bool thorough; /* somebody wants the pages gone before its reply */
-	bool data;     /* nobody wants more than the data */
+	int64_t bytes;    /* that were fresh and are written back */
+	bool sync;        /* else a flush */
+	bool thorough;    /* somebody wants the pages gone before its reply */
+	bool data;        /* nobody wants more than the data */
+	uint64_t sync_ns; /* how long it took */
 	int error;
+};
+
+/* group.c's; under the inode's mutex. */
+struct sync_group {
+	pthread_cond_t enough;
+	unsigned joined;  /* since the last turn began */
+	unsigned wanted;  /* so many are worth waiting for */
+	uint64_t sync_ns; /* how long the last sync took */
+	bool waits;       /* a turn, for enough */
 };
 
 struct sync_job {
@@ -245,6 +255,7 @@ struct sync_job {
 	bool flush;              /* pages are to be made clean */
 	struct sync_waiter *waiting; /* for the next sync, newest first */
 	struct sync_waiter *held;    /* for fewer dirty pages, newest first */
+	struct sync_group group;
 	int error; /* of write-back that was started before a turn */
 };
 
@@ -402,6 +413,21 @@ void strand_fini(struct strand *s);
 void strand_submit(struct file *f, struct work *w);
 /* Does work of f's inode run, or wait? Only a hint. */
 bool strand_busy(struct file *f);
+
+/* group.c ------------------------------------------------------------------ */
+
+/* The inode's mutex is held in all of them, but for the first two. */
+void group_init(struct sync_group *g);
+void group_fini(struct sync_group *g);
+/* One more waits for the next sync. */
+void group_joined(struct sync_group *g);
+/* A turn is about to begin: blocks, without the mutex, while it pays to wait
+ * for more. */
+void group_wait(struct sync_group *g, pthread_mutex_t *mutex);
+/* The turn has taken all that had joined. */
+void group_taken(struct sync_group *g);
+/* It has served so many, by a sync that took so long. */
+void group_synced(struct sync_group *g, unsigned served, uint64_t ns);
 
 /* sync.c ------------------------------------------------------------------- */
 

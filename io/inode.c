@@ -29,6 +29,7 @@ inode_new(struct file *first, const struct stat *st)
 	pthread_cond_init(&i->cond, NULL);
 	edge_init(&i->edges, page_bytes());
 	strand_init(&i->strand);
+	group_init(&i->job.group);
 	return i;
 }
 
@@ -41,6 +42,7 @@ inode_free(struct inode *i)
 	assert(i->job.waiting == NULL && i->job.held == NULL);
 	edge_fini(&i->edges);
 	strand_fini(&i->strand);
+	group_fini(&i->job.group);
 	volume_put(i->volume);
 	pthread_cond_destroy(&i->cond);
 	pthread_mutex_destroy(&i->mutex);

@@ -3,7 +3,8 @@
  * Making it durable: group sync, the error ledger, and the dropping of pages.
  * The object is the sync_job of an inode: one turn at a time, on a thread of
  * the data pool. A turn serves everyone who had joined when it began, by one
- * fsync; who comes while it runs is served by the next. Without anyone waiting
+ * fsync; who comes while it runs is served by the next (group.c says how long
+ * a turn waits for more). Without anyone waiting
  * a turn may only flush: make many pages clean so that they can be dropped.
  *
  * The ledger: fsync and sync_file_range each consume the descriptor's error
@@ -130,6 +131,7 @@ sync_join(struct file *f, struct sync_waiter *s)
 
 	pthread_mutex_lock(&i->mutex);
 	push(&i->job.waiting, f, s);
+	group_joined(&i->job.group);
 	start = claim(i);
 	pthread_mutex_unlock(&i->mutex);
 	if (start)
@@ -145,6 +147,7 @@ sync_join_here(struct file *f, struct sync_waiter *s)
 	file_get(f); /* s may end before the turn does */
 	pthread_mutex_lock(&i->mutex);
 	push(&i->job.waiting, f, s);
+	group_joined(&i->job.group);
 	start = claim(i);
 	if (start)
 		i->job.file = f;
@@ -303,6 +306,9 @@ turn_begin(struct sync_turn *t, bool all)
 	struct edge_level was;
 
 	pthread_mutex_lock(&i->mutex);
+	if (!all)
+		group_wait(&i->job.group, &i->mutex);
+	group_taken(&i->job.group);
 	t->waiting = i->job.waiting;
 	t->held = i->job.held;
 	i->job.waiting = i->job.held = NULL;
@@ -441,7 +447,8 @@ turn_sync(struct sync_turn *t)
 		return r;
 	r = t->data ? fdatasync(t->file->fd) : fsync(t->file->fd);
 	r = r == 0 ? 0 : -errno;
-	trace_sync(file_id(t->file), t->served, r, clock_ns() - begun_ns);
+	t->sync_ns = clock_ns() - begun_ns;
+	trace_sync(file_id(t->file), t->served, r, t->sync_ns);
 	return r;
 }
 
@@ -531,9 +538,11 @@ turn_run(struct sync_turn *t, bool all)
 
 /* What came while the turn ran is to be found again. */
 static void
-note_rest(struct inode *i)
+note_rest(struct inode *i, const struct sync_turn *t)
 {
 	pthread_mutex_lock(&i->mutex);
+	if (t->served > 0)
+		group_synced(&i->job.group, t->served, t->sync_ns);
 	if (i->edges.pages > 0)
 		flush_note(i, 0, 0);
 	pthread_mutex_unlock(&i->mutex);
@@ -548,7 +557,7 @@ turn_end(struct sync_turn *t)
 	wake(t->waiting, t->error, !t->data);
 	if (t->error == 0 && !t->thorough)
 		drop_out(t);
-	note_rest(t->file->inode);
+	note_rest(t->file->inode, t);
 	wake(t->held, 0, false);
 }
 
