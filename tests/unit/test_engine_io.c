@@ -48,10 +48,14 @@ reactor_of(unsigned n)
 	return engine_reactor(env.engine, n % 2);
 }
 
+/* btrfs takes O_DIRECT and mostly buffers it. */
 static bool
 is_direct(void)
 {
-	return volume_policy(env.volume).write_mode == IO_DIRECT;
+	const char *fs = env.place->name;
+
+	return volume_policy(env.volume).write_mode == IO_DIRECT &&
+	       (fs == NULL || strcmp(fs, "btrfs") != 0);
 }
 
 /* records: interleaved writers of one file --------------------------------- */
