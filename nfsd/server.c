@@ -11,7 +11,6 @@
 #include "nfsd/devices.h"
 #include "nfsd/override.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -244,60 +243,6 @@ start_state(struct server *s, const char *dir)
 	return rc;
 }
 
-/* For rpcbind: each program and version with its ports. */
-static unsigned
-list_services(const struct server *s, struct bind_service *out)
-{
-	const struct rpc_program *p;
-	const struct listener *l;
-	struct bind_service *b;
-	unsigned i, j;
-
-	memset(out, 0, PROGRAMS * sizeof(*out));
-	for (i = 0; i < PROGRAMS; i++) {
-		p = &nfsd_programs[i];
-		b = &out[i];
-		b->prog = p->prog;
-		b->vers = p->vers;
-		for (j = 0; j < s->listeners; j++) {
-			const struct sockaddr_in *v4;
-			const struct sockaddr_in6 *v6;
-
-			l = &s->listener[j];
-			v4 = (const struct sockaddr_in *)&l->addr;
-			v6 = (const struct sockaddr_in6 *)&l->addr;
-			if (i < l->program_first ||
-			    i >= l->program_first + l->program_count)
-				continue;
-			if (l->addr.ss_family == AF_INET && b->port_v4 == 0) {
-				b->port_v4 = ntohs(v4->sin_port);
-				inet_ntop(AF_INET, &v4->sin_addr, b->addr_v4,
-					  sizeof(b->addr_v4));
-			} else if (l->addr.ss_family == AF_INET6 &&
-				   b->port_v6 == 0) {
-				b->port_v6 = ntohs(v6->sin6_port);
-				inet_ntop(AF_INET6, &v6->sin6_addr, b->addr_v6,
-					  sizeof(b->addr_v6));
-			}
-		}
-	}
-	return PROGRAMS;
-}
-
-static void
-register_rpcbind(struct server *s)
-{
-	struct bind_service services[PROGRAMS];
-	int rc = bind_register(services, list_services(s, services));
-
-	s->registered = rc == 0;
-	if (rc < 0)
-		log_msg(LOG_WARNING_,
-			"not registered with rpcbind (%s): clients must mount "
-			"with port= and mountport=",
-			strerror(-rc));
-}
-
 static void
 listen_message(struct message *m)
 {
@@ -388,8 +333,8 @@ server_start(struct server **ret, struct conf *conf,
 	log_exports(s->engine, s->exports);
 	s->listening.run = listen_message;
 	reactor_post(engine_reactor(s->engine, 0), &s->listening);
-	if (!o->no_rpcbind)
-		register_rpcbind(s);
+	if (!o->no_rpcbind && registration_start(&s->registration, s) < 0)
+		log_msg(LOG_WARNING_, "no memory to register with rpcbind");
 	*ret = s;
 	return 0;
 }
@@ -561,13 +506,11 @@ stop_shards(struct server *s)
 int
 server_stop(struct server *s)
 {
-	struct bind_service services[PROGRAMS];
 	int rc, kept;
 
 	ctl_stop(s->ctl);
 	ctl_forget(s);
-	if (s->registered)
-		bind_unregister(services, list_services(s, services));
+	registration_stop(s->registration);
 	rc = stop_shards(s);
 	if (rc < 0) {
 		log_msg(LOG_ERR_, "the device does not answer: ending without "

@@ -114,7 +114,7 @@ struct server {
 	_Atomic unsigned conns_max, calls_per_conn; /* a reload sets them */
 	_Atomic bool manage_gids;
 	_Atomic unsigned conns_reserved;
-	bool registered; /* with rpcbind */
+	struct registration *registration; /* NULL: --no-rpcbind */
 	struct message listening;
 };
 
@@ -421,6 +421,19 @@ int state_keep(struct state *s, const struct export_table *t);
 
 /* Raise limits and lock memory, as far as allowed; before any thread starts. */
 void process_prepare(void);
+
+/* registration.c
+ * -------------------------------------------------------------------------
+ */
+
+struct registration;
+
+/* Register what s listens on with rpcbind, now or as soon as it can be done.
+ * Blocks for 2 s at most. 0 or -errno. */
+int registration_start(struct registration **ret, const struct server *s);
+/* Withdraw it. Blocks, for seconds where rpcbind does not answer. NULL is
+ * taken. */
+void registration_stop(struct registration *r);
 
 /* stats.c
  * ---------------------------------------------------------------------------

@@ -26,10 +26,12 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-#define RPCBIND_SECONDS 3 /* for each answer of rpcbind */
-#define HOLDER_SECONDS  1 /* for a server of this machine to prove alive */
+#define RPCBIND_SECONDS 3  /* for each answer of rpcbind */
+#define HOLDER_SECONDS  1  /* for a server of this machine to prove alive */
+#define ALL_SECONDS     10 /* after which nothing further is begun */
 
 /* INET6_ADDRSTRLEN and ".255.255" */
 #define UADDR_BYTES 64
@@ -298,13 +300,23 @@ holder_answers(const struct binding *b, const char *uaddr)
 	return stat == RPC_SUCCESS;
 }
 
+static time_t
+seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
 /*
  * -EADDRINUSE when a living server holds one of the registrations: its clients
  * must not find us instead. A port that we listen on can only have been left
  * there by a server that is dead; asking it would be asking ourselves.
  */
 static int
-bindings_check(const rpcblist *list, const struct binding *bindings, unsigned n)
+bindings_check(const rpcblist *list, const struct binding *bindings, unsigned n,
+	       time_t until)
 {
 	unsigned i;
 
@@ -313,6 +325,8 @@ bindings_check(const rpcblist *list, const struct binding *bindings, unsigned n)
 
 		if (uaddr == NULL || uaddr_same_port(uaddr, bindings[i].uaddr))
 			continue;
+		if (seconds_now() > until)
+			return -ETIMEDOUT;
 		if (holder_answers(&bindings[i], uaddr))
 			return -EADDRINUSE;
 	}
@@ -321,12 +335,14 @@ bindings_check(const rpcblist *list, const struct binding *bindings, unsigned n)
 
 static int
 bindings_set(CLIENT *client, const rpcblist *list,
-	     const struct binding *bindings, unsigned n)
+	     const struct binding *bindings, unsigned n, time_t until)
 {
 	int error = 0;
 	unsigned i;
 
 	for (i = 0; i < n && error == 0; i++) {
+		if (seconds_now() > until)
+			return -ETIMEDOUT;
 		if (registered_at(list, &bindings[i]) != NULL)
 			error = rpcbind_change(client, RPCBPROC_UNSET,
 					       &bindings[i]);
@@ -334,8 +350,8 @@ bindings_set(CLIENT *client, const rpcblist *list,
 			error = rpcbind_change(client, RPCBPROC_SET,
 					       &bindings[i]);
 	}
-	if (error == 0)
-		return 0;
+	if (error == 0 || error == -ETIMEDOUT)
+		return error;
 	/* The last of them failed; what came before it was made. */
 	for (i--; i-- > 0;)
 		(void)rpcbind_change(client, RPCBPROC_UNSET, &bindings[i]);
@@ -347,6 +363,7 @@ bind_register(const struct bind_service *services, unsigned n)
 {
 	struct binding bindings[BINDINGS_MAX];
 	unsigned made = bindings_init(bindings, services, n);
+	time_t until = seconds_now() + ALL_SECONDS;
 	rpcblist_ptr list;
 	CLIENT *client;
 	int error;
@@ -356,9 +373,9 @@ bind_register(const struct bind_service *services, unsigned n)
 		return error;
 	error = rpcbind_list(client, &list);
 	if (error == 0)
-		error = bindings_check(list, bindings, made);
+		error = bindings_check(list, bindings, made, until);
 	if (error == 0)
-		error = bindings_set(client, list, bindings, made);
+		error = bindings_set(client, list, bindings, made, until);
 	rpcbind_free_list(list);
 	client_close(client);
 	return error;
@@ -370,6 +387,7 @@ bind_unregister(const struct bind_service *services, unsigned n)
 	struct binding bindings[BINDINGS_MAX];
 	unsigned made = bindings_init(bindings, services, n);
 	rpcblist_ptr list;
+	time_t until = seconds_now() + ALL_SECONDS;
 	const char *uaddr;
 	CLIENT *client;
 	unsigned i;
@@ -378,7 +396,7 @@ bind_unregister(const struct bind_service *services, unsigned n)
 	if (client == NULL)
 		return;
 	if (rpcbind_list(client, &list) == 0) {
-		for (i = 0; i < made; i++) {
+		for (i = 0; i < made && seconds_now() <= until; i++) {
 			uaddr = registered_at(list, &bindings[i]);
 			if (uaddr && strcmp(uaddr, bindings[i].uaddr) == 0)
 				(void)rpcbind_change(client, RPCBPROC_UNSET,

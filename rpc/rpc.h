@@ -215,10 +215,11 @@ struct bind_service {
 };
 
 /*
- * Blocks (3 s where rpcbind does not answer). Replaces registrations that a
- * dead server left. 0; -ECONNREFUSED when there is no rpcbind; -EPERM when it
+ * Blocks: 3 s where rpcbind does not answer, some 15 s where it is slow (then
+ * -ETIMEDOUT too, with some of them made). Replaces registrations that a dead
+ * server left. 0; -ECONNREFUSED when there is no rpcbind; -EPERM when it
  * refused; -EADDRINUSE when another server holds one of them and answers.
- * Nothing stays registered after an error. The services listen already, at
+ * Nothing stays registered after another error. The services listen already, at
  * most 16 of them, and SIGPIPE is ignored.
  */
 int bind_register(const struct bind_service *services, unsigned n);

@@ -1,82 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# bind.sh BIND_CALL - registration with Debian's rpcbind, which runs in network
-# and mount namespaces of this script's own, with a /run of its own. What is
-# registered is read back with rpcinfo.
+# bind.sh BIND_CALL - registration with Debian's rpcbind. What is registered is
+# read back with rpcinfo.
 set -euo pipefail
 call=$1
 
-skip() {
-	echo "skip: $*"
-	exit 77
-}
-
-if [ -z "${BIND_INSIDE:-}" ]; then
-	PATH=$PATH:/usr/sbin:/sbin
-	for tool in rpcbind rpcinfo unshare setpriv ip; do
-		command -v "$tool" >/dev/null || skip "no $tool here"
-	done
-	unshare -n -m true 2>/dev/null ||
-		skip "no right to make namespaces (needs root)"
-	BIND_INSIDE=1 exec unshare -n -m --propagation private "$0" "$call"
-fi
-
-mount -t tmpfs -o mode=755 tmpfs /run
-ip link set lo up
+# shellcheck source=tests/integration/rpcbind.bash
+. "$(dirname "$0")/rpcbind.bash"
 out=$(mktemp -d /run/bind.XXXXXX)
-pids=()
-# shellcheck disable=SC2317 # called by the trap
-cleanup() {
-	local pid
-	exec 9>&- # ends what serves
-	for pid in "${pids[@]}"; do
-		kill -CONT "$pid" 2>/dev/null || true
-		kill "$pid" 2>/dev/null || true
-	done
-	wait
-}
-trap cleanup EXIT
-
-# is WHAT GOT WANTED
-is() {
-	if [ "$2" != "$3" ]; then
-		printf 'FAIL: %s\n--- got\n%s\n--- wanted\n%s\n' "$1" "$2" "$3"
-		exit 1
-	fi
-	echo "ok: $1"
-}
-
-# What is registered: "PROGRAM VERSION NETID ADDRESS OWNER", but for rpcbind's
-# own lines.
-registered() {
-	rpcinfo | awk 'NR > 1 && $1 != 100000 { print $1, $2, $3, $4, $NF }' |
-		sort
-}
-
-# The lines that nvnfsd's three services make: OWNER ADDRESS [ADDRESS6]
-lines() {
-	local p
-	for p in "100003 3" "100005 1" "100005 3"; do
-		printf '%s tcp %s %s\n' "$p" "$2" "$1"
-		[ -z "${3:-}" ] || printf '%s tcp6 %s %s\n' "$p" "$3" "$1"
-	done
-}
-
-start_rpcbind() {
-	mkdir -p /run/rpcbind
-	chown _rpc /run/rpcbind 2>/dev/null || true
-	rpcbind -w -f &
-	rpcbind_pid=$!
-	pids+=("$rpcbind_pid")
-	until rpcinfo >/dev/null 2>&1; do
-		kill -0 "$rpcbind_pid" 2>/dev/null || {
-			echo "FAIL: rpcbind did not start"
-			exit 1
-		}
-		sleep 0.1
-	done
-}
+trap 'exec 9>&-; cleanup' EXIT # descriptor 9 ends what serves
 
 # serve PROGRAM.VERSION: $port is where; ends when descriptor 9 is closed.
 serve() {

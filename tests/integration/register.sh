@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# register.sh NVNFSD - the server beside an rpcbind that is not there, comes
+# later, or hangs: it starts and serves all the same, and is registered as soon
+# as that can be done.
+set -euo pipefail
+nvnfsd=$1
+# shellcheck source=tests/integration/rpcbind.bash
+. "$(dirname "$0")/rpcbind.bash"
+
+mkdir /run/export
+: >/run/conf
+serve() {
+	"$nvnfsd" --config /run/conf --exports /run/conf --port 2049 \
+		--export '/run/export *(rw,fsid=1)' --listen 127.0.0.1 \
+		--state-dir /run/state >/run/ready 2>/run/log &
+	server=$!
+	pids+=("$server")
+	until grep -q ready /run/ready; do
+		kill -0 "$server" || {
+			cat /run/log
+			exit 1
+		}
+		sleep 0.05
+	done
+}
+stop() {
+	kill "$server"
+	wait "$server"
+}
+want=$(lines superuser 127.0.0.1.8.1)
+# until_registered WHAT: it is waited for, however long it takes.
+until_registered() {
+	until [ "$(registered)" = "$want" ]; do
+		kill -0 "$server"
+		sleep 0.1
+	done
+	is "$1" "$(registered)" "$want"
+}
+
+serve
+is "no rpcbind" "$(grep -c 'not registered with rpcbind' /run/log)" 1
+start_rpcbind
+until_registered "one that came later"
+is "which is said" "$(grep -c ': registered with rpcbind' /run/log)" 1
+stop
+is "withdrawn" "$(registered)" ""
+
+serve
+is "registered before it is ready" "$(registered)" "$want"
+stop
+
+kill -STOP "$rpcbind_pid"
+serve
+is "it serves while rpcbind hangs" "$(rpcinfo -a 127.0.0.1.8.1 -T tcp 100003 3)" \
+	"program 100003 version 3 ready and waiting"
+kill -CONT "$rpcbind_pid"
+until_registered "one that came to itself"
+stop
+is "withdrawn again" "$(registered)" ""
+
+kill -STOP "$rpcbind_pid"
+serve
+stop
+echo "ok: ends while rpcbind hangs"
+kill -CONT "$rpcbind_pid"
+echo "all passed"
