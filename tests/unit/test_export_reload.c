@@ -33,6 +33,7 @@ policy_of_line_over_conf_over_default(void **state)
 	assert_int_equal(p.edges, IO_EDGES_DROP);
 	assert_int_equal(p.direct_min, IO_DIRECT_MIN_BYTES);
 	assert_int_equal(p.stable_floor, IO_UNSTABLE);
+	assert_false(p.torn_free);
 	export_table_put(t);
 
 	w->conf.policy = (struct conf_policy){ .has_read_mode = true,
