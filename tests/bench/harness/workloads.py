@@ -223,7 +223,7 @@ def sync(p):
 
 
 def meta(p):
-    n = p.count(20000)
+    n = p.count(10000)
     points = [Point('meta', action, 'meta', client='meta', action=action,
                     entries=n, kinds=WITH_LOCAL)
               for action in ('create', 'stat', 'remove')]
