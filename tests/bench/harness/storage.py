@@ -13,6 +13,10 @@ from .stats import size_text
 TMPFS_DIR = Path('/dev/shm')
 
 
+def disk_dir():
+    return Path(os.environ.get('TMPDIR', '/var/tmp'))
+
+
 def command(*args, **kw):
     return subprocess.run([str(a) for a in args], check=True, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -30,7 +34,7 @@ class Storage:
 
     @classmethod
     def make(cls, size, ram, block, fs):
-        base = TMPFS_DIR if ram else Path(os.environ.get('TMPDIR', '/var/tmp'))
+        base = TMPFS_DIR if ram else disk_dir()
         free = shutil.disk_usage(base).free
         if free < size:
             raise RuntimeError(f'{base} has room for {size_text(free)}, '
