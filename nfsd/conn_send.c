@@ -14,6 +14,10 @@
 #include <errno.h>
 #include <string.h>
 
+/* So much in one send: what it carries is given back when all of it is out, and
+ * the caller's next READs wait for that. */
+#define SEND_BYTES (1u << 20)
+
 static const uint8_t zeros[4];
 
 static struct conn *
@@ -106,6 +110,7 @@ void
 conn_flush(struct conn *c)
 {
 	struct call *call;
+	size_t bytes = 0;
 
 	if (c->sending || c->state == CONN_ENDING || STAILQ_EMPTY(&c->ready) ||
 	    !sender_claim(c))
@@ -113,9 +118,11 @@ conn_flush(struct conn *c)
 	memset(&c->msg, 0, sizeof(c->msg));
 	c->msg.msg_iov = c->iov;
 	STAILQ_FOREACH (call, &c->ready, ready_link) {
-		if (c->msg.msg_iovlen + CALL_IOV > CONN_IOV)
+		if (c->msg.msg_iovlen + CALL_IOV > CONN_IOV ||
+		    bytes >= SEND_BYTES)
 			break;
 		iov_add_call(&c->msg, call);
+		bytes += call_total(call);
 	}
 	c->sending = true;
 	c->send_op.done = send_done;
