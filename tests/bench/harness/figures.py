@@ -40,6 +40,7 @@ def figures(record):
     gib, calls = load['bytes'] / GIB, load['operations']
     us = load.get('latency_us', {})
     f = {'calls_s': load['calls_s'], 'seconds': load['seconds'], 'p50_us': us.get('p50'),
+         'p5_us': us.get('p5'),
          'p99_us': us.get('p99'), 'p99_9_us': us.get('p99_9'),
          'entries_s': load.get('entries_s'),
          'server_us_call': ratio(_us(cpu['server']), calls),

@@ -203,6 +203,15 @@ class Points(unittest.TestCase):
         keys = [p.key for p in Plan(1 << 30, chosen=list(WORKLOADS)).points()]
         self.assertEqual(len(keys), len(set(keys)))
 
+    def test_points_by_pattern(self):
+        plan = Plan(1 << 30, chosen=['shared-page/6000-*', 'null',
+                                     'shared-page/6000-file'])
+        keys = [p.key for p in plan.points()]
+        self.assertIn('shared-page/6000-unstable', keys)
+        self.assertEqual(keys.count('shared-page/6000-file'), 1)
+        self.assertNotIn('shared-page/47008-file', keys)
+        self.assertEqual(keys[-1], 'null')
+
     def test_a_trial_keeps_both_ends(self):
         points = Plan(1 << 30, chosen=['wsize']).points()
         kept = thin(points)

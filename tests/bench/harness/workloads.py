@@ -5,6 +5,7 @@ A point is pure description; clients.py makes commands of it and runner.py
 carries it out. Sizes follow from the run's size, so that a tiny run is the
 same run."""
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 
 MIB = 1 << 20
 SERVERS = ('nvnfsd', 'ganesha', 'remote')
@@ -344,8 +345,14 @@ class Plan:
             else numbers
 
     def points(self):
-        points = []
+        """Of each that was chosen, by its name or by a pattern of the keys of
+        its points."""
+        points = {}
         for name in self.chosen:
-            made = WORKLOADS[name][0](self)
-            points += thin(made) if self.small else made
-        return points
+            made = WORKLOADS[name.split('/')[0]][0](self)
+            if '/' in name:
+                made = [p for p in made if fnmatch(p.key, name)]
+            elif self.small:
+                made = thin(made)
+            points.update((p.key, p) for p in made)
+        return list(points.values())
