@@ -16,6 +16,8 @@
 
 #define MIB         (1ull << 20)
 #define IMAGE_BYTES (512 * MIB)
+#define RECORD      47008u
+#define RECORDS     128u
 #define WRITES      64u
 #define WRITE_BYTES (1u << 20)
 
@@ -215,6 +217,69 @@ pieces(void **state)
 	check_pieces("2048", "2048", (unsigned[]){ 2048, 0 });
 	check_pieces("1280", "2048", (unsigned[]){ 1024, 2048, 0 });
 	sysfs_put("vdz", "queue/chunk_sectors", "0");
+}
+
+/* a coarse cut ----------------------------------------------------------------
+ */
+
+static void
+check_records(int fd, unsigned records)
+{
+	uint8_t *p = malloc(RECORD);
+
+	assert_non_null(p);
+	for (unsigned i = 0; i < records; i++) {
+		assert_int_equal(pread(fd, p, RECORD, (off_t)i * RECORD),
+				 RECORD);
+		assert_int_equal(
+			pattern_check(p, i * (uint64_t)RECORD, RECORD, i + 1),
+			RECORD);
+	}
+	free(p);
+}
+
+/* Records that share blocks of 16 KiB, 32 at a time: the edges are up to four
+ * pages then, and still every byte is there, in the cache and on the device. */
+static void
+coarse_cut(void **state)
+{
+	struct client_write w[RECORDS] = { 0 };
+	const struct volume_counters *c;
+	struct file *f;
+	int fd;
+
+	(void)state;
+	must_run();
+	sysfs_put("vdz", "queue/physical_block_size", "16384");
+	open_volume(&direct_policy);
+	sysfs_put("vdz", "queue/physical_block_size", "4096");
+	assert_int_equal(volume_facts(env.volume)->cut_bytes, 16384);
+	c = volume_counters(env.volume);
+	f = create_named(env.engine, env.volume, "coarse");
+	assert_int_equal(f->facts.cut, 16384);
+	for (unsigned i = 0; i < RECORDS; i++) {
+		w[i].gen = i + 1;
+		w[i].io.stable = i % 3 == 0 ? IO_FILE_SYNC : IO_UNSTABLE;
+		client_write_start(&w[i], engine_reactor(env.engine, i % 2), f,
+				   i * (uint64_t)RECORD, RECORD);
+	}
+	for (unsigned i = 0; i < RECORDS; i++) {
+		client_write_wait(&w[i]);
+		assert_int_equal(w[i].io.error, 0);
+	}
+	assert_true(counted(&c->writes[SPLIT_YES]) > RECORDS / 4);
+	assert_true(counted(&c->direct_bytes) % 16384 == 0);
+	assert_int_equal(client_commit(engine_reactor(env.engine, 0), f, NULL),
+			 0);
+	file_put(f);
+	close_volume();
+	fd = openat(env.root, "coarse", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	check_records(fd, RECORDS);
+	assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	check_records(fd, RECORDS);
+	close(fd);
+	assert_int_equal(unlinkat(env.root, "coarse", 0), 0);
 }
 
 /* how a stable WRITE is synced ------------------------------------------------
@@ -450,6 +515,7 @@ main(void)
 		cmocka_unit_test(few_requests),
 		cmocka_unit_test(many_requests),
 		cmocka_unit_test(pieces),
+		cmocka_unit_test(coarse_cut),
 		cmocka_unit_test(sync_choice),
 		cmocka_unit_test(torn_free_or_not_at_all),
 		cmocka_unit_test(torn_free),
