@@ -29,16 +29,16 @@ class Clients:
         args, env = make(point, server, name)
         return [str(a) for a in args], env
 
-    def result(self, point, done, after):
-        """after: seconds from the end of the client to stable, where it is
-        the harness that made it stable."""
+    def result(self, point, done, stable):
+        """stable: when all was, in seconds of the epoch, where it is the
+        harness that made it so."""
         if point.client == 'mount':
             return timed(point, done)
         text = done.stdout[done.stdout.find('{'):]
         if not text.startswith('{'):
             raise RuntimeError(done.stderr.strip() or 'no result')
         got = json.loads(text)
-        return from_fio(got, after) if point.client == 'fio' else got
+        return from_fio(got, stable) if point.client == 'fio' else got
 
     # nvnfsd-load ---------------------------------------------------------------
 
@@ -190,15 +190,17 @@ def fio_side(jobs, side):
                            'p99_99': us('99.990000')}}
 
 
-def from_fio(got, after):
+def from_fio(got, stable):
     """fio's JSON in the form of nvnfsd-load's. The reads beside a writer
-    stand by themselves, as beside."""
+    stand by themselves, as beside. The engine's own COMMIT, at close, is after
+    the jobs' clocks have stopped; from their start to stable it is in."""
     jobs = [j for j in got['jobs'] if not j['jobname'].startswith('lay-')]
     writes, reads = fio_side(jobs, 'write'), fio_side(jobs, 'read')
     main = writes or reads
     if main is None:
         raise RuntimeError('fio did nothing')
-    stable = main['seconds'] + after
+    begun = min(j['job_start'] for j in jobs) / 1000
+    stable = max(main['seconds'], stable - begun)
     main.update(op='write' if writes else 'read', seconds_to_stable=stable,
                 good=all(j['error'] == 0 for j in got['jobs']),
                 mib_s_to_stable=main['bytes'] / 1048576 / stable)

@@ -164,7 +164,8 @@ class Runner:
         cpu = measure.Cpu([s.pid for s in self.servers if s.pid], server.pid,
                           [b.pid for b in beside])
         done, held = self._go(args, env, point, server)
-        after = self._make_stable(point, server, names[0])
+        self._make_stable(point, server, names[0])
+        stable = time.time()
         seconds = cpu.stop()
         peaks = self.sampler.peaks()
         record = {
@@ -172,7 +173,7 @@ class Runner:
             'device': difference(self.storage.counters(), device),
             'resident': self._resident(point, server, names[0])}
         self.perf.stop(perf)
-        load = self.clients.result(point, done, after)
+        load = self.clients.result(point, done, stable)
         if beside:
             load['beside'] = [json.loads(b.communicate()[0]) for b in beside]
         record.update(
@@ -227,8 +228,7 @@ class Runner:
 
     def _make_stable(self, point, server, name):
         """fio has no COMMIT in its clock, and others than nvnfsd-load no
-        syncfs: seconds that these took."""
-        start = time.monotonic()
+        syncfs."""
         if point.client == 'fio' and point.op == 'write':
             for i in range(point.files):
                 n = f'{name}.{i}' if point.files > 1 else name
@@ -238,7 +238,6 @@ class Runner:
                 point.action != 'list':
             subprocess.run(['sync', '-f', str(self.storage.directory)],
                            check=True)
-        return time.monotonic() - start
 
     def _resident(self, point, server, name):
         there = self.storage.directory / server.place(point.sub, name)

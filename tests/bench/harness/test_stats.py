@@ -169,13 +169,14 @@ class Fio(unittest.TestCase):
                     '99.900000': 3 * p50, '99.990000': 4 * p50}}}
 
     def job(self, name, write, read):
-        return {'jobname': name, 'error': 0, 'write': write, 'read': read}
+        return {'jobname': name, 'error': 0, 'write': write, 'read': read,
+                'job_start': 100000}
 
     def test_jobs_are_added_up(self):
         none = self.side(0, 0)
         got = clients.from_fio({'jobs': [
             self.job('a', self.side(10, 1000), none),
-            self.job('b', self.side(30, 2000), none)]}, 2.0)
+            self.job('b', self.side(30, 2000), none)]}, 104.0)
         self.assertEqual(got['bytes'], 40 << 20)
         self.assertEqual(got['mib_s'], 20)
         self.assertEqual(got['mib_s_to_stable'], 10)
@@ -185,7 +186,7 @@ class Fio(unittest.TestCase):
         none = self.side(0, 0)
         got = clients.from_fio({'jobs': [
             self.job('writer', self.side(10, 1000), none),
-            self.job('readers', none, self.side(5, 1000))]}, 0)
+            self.job('readers', none, self.side(5, 1000))]}, 100)
         self.assertEqual(got['op'], 'write')
         self.assertEqual(got['beside'][0]['mib_s'], 5)
 
