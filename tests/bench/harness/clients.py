@@ -199,7 +199,7 @@ def from_fio(got, stable):
     main = writes or reads
     if main is None:
         raise RuntimeError('fio did nothing')
-    begun = min(j['job_start'] for j in jobs) / 1000
+    begun = min(j['job_start'] for j in jobs if j['job_start']) / 1000
     stable = max(main['seconds'], stable - begun)
     main.update(op='write' if writes else 'read', seconds_to_stable=stable,
                 good=all(j['error'] == 0 for j in got['jobs']),

@@ -186,7 +186,8 @@ class Fio(unittest.TestCase):
         none = self.side(0, 0)
         got = clients.from_fio({'jobs': [
             self.job('writer', self.side(10, 1000), none),
-            self.job('readers', none, self.side(5, 1000))]}, 100)
+            dict(self.job('readers', none, self.side(5, 1000)),
+                 job_start=0)]}, 100)
         self.assertEqual(got['op'], 'write')
         self.assertEqual(got['beside'][0]['mib_s'], 5)
 
