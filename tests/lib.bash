@@ -17,7 +17,8 @@ packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	libnfs-utils pyflakes3 bpftrace)
 packages_vm=(user-mode-linux systemd iproute2 kmod)
 packages_client=(nfs-common rpcbind xfsprogs e2fsprogs python3 git rsync dmsetup)
-packages_nvme=(qemu-system-x86 busybox-static iproute2 kmod jq xfsprogs)
+packages_nvme=(qemu-system-x86 busybox-static iproute2 kmod jq xfsprogs dmsetup
+	util-linux)
 
 packages_missing() {
 	local p
