@@ -119,7 +119,8 @@ class Server:
 class Nvnfsd(Server):
     """From a build directory, with modes. A variant is one of r-MODE or w-MODE
     (the other side buffered, as in the kernel developers' runs), MODE (both),
-    mixed (writes dontcache, reads buffered), or nothing: the defaults."""
+    mixed (writes dontcache, reads buffered), e-HOW (direct, with these edges),
+    or nothing: the defaults."""
 
     def __init__(self, build, variant='', ops=()):
         super().__init__(f'nvnfsd/{variant}' if variant else 'nvnfsd',
@@ -128,7 +129,7 @@ class Nvnfsd(Server):
 
     def _modes(self):
         v = self.variant
-        if v == '':
+        if v == '' or v.startswith('e-'):
             return []
         read = write = v
         if v == 'mixed':
@@ -151,8 +152,10 @@ class Nvnfsd(Server):
         sub = storage.directory / 'buffered'
         sub.mkdir(exist_ok=True)
         who = '127.0.0.1(rw,no_root_squash,insecure'
+        edges = f',edges={self.variant[2:]}' \
+            if self.variant.startswith('e-') else ''
         args = [self._build / 'nfsd/nvnfsd', '--config', empty, '--exports',
-                empty, '--export', f'"{self.export}" {who},fsid=1)',
+                empty, '--export', f'"{self.export}" {who},fsid=1{edges})',
                 '--export', f'"{sub}" {who},fsid=2,read-mode=buffered,'
                 'write-mode=buffered)', '--listen', '127.0.0.1', '--port',
                 '0', '--state-dir', state, '--no-rpcbind', *self._modes()]

@@ -231,5 +231,10 @@ class Text(unittest.TestCase):
         self.assertIn('NOT REACHED', out)
 
 
+    def test_markdown(self):
+        self.assertEqual(text.markdown([['a', ' b'], ['1|2', '3']]),
+                         ['| a | b |', '| --- | --- |', '| 1\\|2 | 3 |'])
+
+
 if __name__ == '__main__':
     unittest.main()

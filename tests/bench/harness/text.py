@@ -31,6 +31,13 @@ def table(rows):
     return lines
 
 
+def markdown(rows):
+    """The same rows as a table for a .md file."""
+    rows = [[c.strip().replace('|', '\\|') for c in r] for r in rows]
+    rows.insert(1, ['---'] * len(rows[0]))
+    return ['| ' + ' | '.join(r) + ' |' for r in rows]
+
+
 def base_of(servers):
     """Whom the others of a point are compared with."""
     for name in 'ganesha', 'local', 'nvnfsd':
@@ -87,6 +94,15 @@ def notes(results):
                f'{len(results.records)} runs (of WRITEs in the first round: '
                'read back cold; READs always)')
     return out
+
+
+def render_markdown(results):
+    """Tables to be quoted from: the bars, and each point."""
+    out = markdown(bar_rows(results))
+    for point in results.points():
+        if results.has(point):
+            out += [''] + markdown(point_rows(results, point))
+    return '\n'.join(out) + '\n'
 
 
 def render(results):

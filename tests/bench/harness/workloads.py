@@ -15,6 +15,7 @@ WITH_LOCAL = SERVERS + ('local',)
 # Variants of nvnfsd: '' is its default modes.
 MODES = ('', 'w-dontcache', 'w-buffered')
 READ_MODES = ('', 'r-dontcache', 'r-buffered')
+EDGES = ('', 'e-dontcache', 'e-buffered', 'w-dontcache', 'w-buffered')
 
 
 @dataclass
@@ -98,7 +99,8 @@ def rand_read(p):
 def shared_page(p):
     """One FILE_SYNC WRITE, two after each other, two together, UNSTABLE and
     COMMIT; into a fresh file and over a cold one. 49,152 is the control: its
-    records end with a page, so that there is nothing to cut."""
+    records end with a page, so that there is nothing to cut. What is cut
+    meets every policy for its edges, and the modes without edges."""
     points = []
     for record in 47008, 6000, 49152:
         hows = [('file', ''), ('unstable', '')]
@@ -113,7 +115,8 @@ def shared_page(p):
                 points.append(Point(
                     'shared-page', name, 'write', records=record, writers=32,
                     connections=4, stable=stable, split=split,
-                    rewrite=rewrite,
+                    rewrite=rewrite, variants=EDGES
+                    if record == 47008 and not split else ('',),
                     size=whole(p.size, record * 32, most * MIB)))
     return points + shared_page_local(p)
 
