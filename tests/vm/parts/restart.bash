@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+# The server goes away and comes back under clients that have it mounted: a hard
+# mount sees no error, and nothing of what was written is lost. Sourced by
+# client-guest.
+# shellcheck shell=bash disable=SC2154
+
+# under COMMAND...: streams are written by two clients, one of them with a sync
+# for each record, while COMMAND runs; afterwards all of it must be there.
+under() {
+	local writers
+	python3 "$here/calls.py" stream "$mnt/$name/stream" 80 &
+	writers=$!
+	python3 "$here/calls.py" stream "$mnt2/$name/synced" 20 sync &
+	writers+=" $!"
+	"$@"
+	for writer in $writers; do wait "$writer"; done
+	echo 3 >/proc/sys/vm/drop_caches
+	python3 "$here/calls.py" stream_check "$mnt/$name/stream" 80
+	python3 "$here/calls.py" stream_check "$work/synced" 20
+}
+
+# Also calls that may not be made twice. Not with kill -9: what the server did
+# and had no time to say it does not know afterwards, so the client's second
+# RENAME finds no such file (the kernel's server is no better).
+under_with_steps() {
+	local steps
+	python3 "$here/calls.py" steps "$mnt/$name/steps" 400 &
+	steps=$!
+	under "$@"
+	wait $steps
+	python3 "$here/calls.py" steps_check "$mnt2/$name/steps" 400
+}
+
+killing() {
+	local pid
+	for _ in 1 2 3; do
+		sleep 1
+		pid=$(server_pid)
+		kill -9 "$pid"
+		server_up "$pid"
+	done
+}
+
+restarting() {
+	for _ in 1 2 3; do
+		sleep 1
+		systemctl restart nvnfsd
+	done
+}
+
+stopping() {
+	sleep 1
+	systemctl stop nvnfsd
+	sleep 5
+	systemctl start nvnfsd
+}
+
+reloading() {
+	for _ in 1 2 3 4 5 6; do
+		sleep 0.5
+		systemctl reload nvnfsd
+	done
+}
+
+# Reads wait for it as well, and one that was opened before goes on after.
+restart_reading() {
+	local pid
+	python3 "$here/calls.py" stream "$mnt/$name/f" 40
+	exec 3<"$mnt2/$name/f"
+	echo 3 >/proc/sys/vm/drop_caches
+	head -c 1000000 <&3 >/dev/shm/one
+	pid=$(server_pid)
+	kill -9 "$pid"
+	cat <&3 >/dev/shm/two
+	exec 3<&-
+	cat /dev/shm/one /dev/shm/two | cmp - "$work/f"
+	rm /dev/shm/one /dev/shm/two
+}
+
+# An exclusive create whose reply is lost is not told that the name exists.
+restart_exclusive() {
+	python3 "$here/calls.py" exclusive "$mnt/$name" 300 >/run/won &
+	killing
+	wait -n
+	is "names won" "$(wc -l </run/won)" 300
+}
+
+restart_soft() {
+	mount -t nfs -o vers=3,nolock,soft,timeo=10,retrans=1 \
+		"127.0.0.3:$data" /mnt/c
+	echo >"/mnt/c/$name/f"
+	systemctl stop nvnfsd
+	refused 'input/output error|timed out' touch "/mnt/c/$name/g"
+	systemctl start nvnfsd
+	touch "/mnt/c/$name/h"
+	umount /mnt/c
+}
+
+# An export that is withdrawn is stale at once, and there again with its files
+# when it comes back.
+restart_withdrawn() {
+	mount -t nfs -o vers=3,nolock,noac "127.0.0.3:$more/data" /mnt/c
+	echo kept >/mnt/c/f
+	exec 3<>/mnt/c/f
+	sed -i "\\|^$more/data |s|^|#|" /etc/nvnfsd/exports
+	systemctl reload nvnfsd
+	until ! showmount -e --no-headers localhost | grep -q "^$more/data "; do
+		sleep 0.1
+	done
+	refused 'stale file handle|permission denied' stat /mnt/c/f
+	refused 'stale file handle|permission denied' touch /mnt/c/g
+	sed -i "s|^#||" /etc/nvnfsd/exports
+	systemctl reload nvnfsd
+	until showmount -e --no-headers localhost | grep -q "^$more/data "; do
+		sleep 0.1
+	done
+	is again "$(head -n 1 <&3)" kept
+	echo more >>/mnt/c/f
+	exec 3>&-
+	is "on the server" "$(tail -n 1 "$more/data/f")" more
+	rm /mnt/c/f
+	umount /mnt/c
+}
+
+# Rights shrink at once, without a remount.
+restart_rights() {
+	mount -t nfs -o vers=3,nolock,noac "127.0.0.3:$more/data" /mnt/c
+	echo kept >/mnt/c/f
+	sed -i "\\|^$more/data |s|rw|ro|" /etc/nvnfsd/exports
+	systemctl reload nvnfsd
+	sleep 1
+	refused 'read-only file system|permission denied' sh -c 'echo no >>/mnt/c/f'
+	is still "$(cat /mnt/c/f)" kept
+	sed -i "\\|^$more/data |s|ro|rw|" /etc/nvnfsd/exports
+	systemctl reload nvnfsd
+	sleep 1
+	# The client remembers ACCESS's answers as long as the inode.
+	echo 3 >/proc/sys/vm/drop_caches
+	echo yes >>/mnt/c/f
+	rm /mnt/c/f
+	umount /mnt/c
+}
+
+# A file that moves out of the exported directory while it is open stays open.
+restart_moved_out() {
+	mount -t nfs -o vers=3,nolock,noac "127.0.0.3:$more/data" /mnt/c
+	echo one >/mnt/c/f
+	exec 3<>/mnt/c/f
+	mv "$more/data/f" "$more/out"
+	is read "$(head -n 1 <&3)" one
+	echo two >&3
+	exec 3>&-
+	is "on the server" "$(tr '\n' ' ' <"$more/out")" 'one two '
+	refused 'no such file' cat /mnt/c/f
+	is "what is listed" "$(ls /mnt/c)" ''
+	rm "$more/out"
+	umount /mnt/c
+}
+
+# Withdrawn exports let go of their file system: it can be unmounted, checked,
+# and is served again after a reload.
+restart_unmounted() {
+	local disk
+	disk=$(findmnt -no SOURCE "$more")
+	mount -t nfs -o vers=3,nolock,noac "127.0.0.3:$more/data" /mnt/c
+	exec 3<>/mnt/c/f
+	echo one >&3
+	for export in data squash ro closed; do
+		nvnfsctl unexport "$more/$export"
+	done
+	refused 'stale file handle' cat /mnt/c/f
+	umount "$more"
+	fsck.ext4 -fn "$disk"
+	mount "$disk" "$more"
+	systemctl reload nvnfsd
+	until showmount -e --no-headers localhost | grep -q "^$more/data "; do
+		sleep 0.1
+	done
+	echo two >&3
+	exec 3>&-
+	is "after all" "$(tr '\n' ' ' <"$more/data/f")" 'one two '
+	rm /mnt/c/f
+	umount /mnt/c
+}
+
+part_restart() {
+	mount_both || return
+	check killed under killing
+	check restarted under_with_steps restarting
+	check stopped under_with_steps stopping
+	check reloaded under_with_steps reloading
+	check killed-reading restart_reading
+	check killed-exclusive restart_exclusive
+	check soft restart_soft
+	check withdrawn restart_withdrawn
+	check rights-shrink restart_rights
+	check moved-out restart_moved_out
+	check unmounted restart_unmounted
+}

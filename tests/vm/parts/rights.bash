@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# Who may do what: modes, groups, sticky and setgid directories, and root with
+# and without squash. Sourced by client-guest.
+# shellcheck shell=bash disable=SC2154
+
+rights_modes() {
+	local d=$mnt/$name
+	chmod 777 "$d"
+	as_user 1001 1001 sh -c "umask 077 && echo secret >$d/own"
+	is owner "$(stat -c '%u %g %a' "$work/own")" '1001 1001 600'
+	is "to its owner" "$(as_user 1001 1001 cat "$d/own")" secret
+	refused 'permission denied' as_user 1002 1001 cat "$d/own"
+	is "to root" "$(cat "$d/own")" secret
+	as_user 1001 1001 chmod 640 "$d/own"
+	is "to the group" "$(as_user 1002 1001 cat "$d/own")" secret
+	refused 'permission denied' as_user 1002 1001 sh -c "echo >>$d/own"
+	refused 'permission denied' as_user 1002 1002 cat "$d/own"
+	refused 'not permitted' as_user 1002 1001 chmod 666 "$d/own"
+	refused 'not permitted|permission denied' as_user 1002 1001 touch -d yesterday "$d/own"
+	is "in the 16th group" "$(setpriv --reuid 1003 --regid 1003 --groups \
+		"$(seq -s , 2000 2014),1001" cat "$d/own")" secret
+	mkdir -m 711 "$d/through"
+	echo found >"$d/through/file"
+	chmod 644 "$d/through/file"
+	is "through a directory" "$(as_user 1002 1002 cat "$d/through/file")" found
+	refused 'permission denied' as_user 1002 1002 ls "$d/through"
+	refused 'permission denied' as_user 1002 1002 touch "$d/through/new"
+}
+
+rights_sticky() {
+	local d=$mnt/$name/sticky
+	mkdir "$d"
+	chmod 1777 "$d"
+	is mode "$(stat -c %a "$work/sticky")" 1777
+	as_user 1001 1001 touch "$d/one"
+	refused 'not permitted|permission denied' as_user 1002 1002 rm -f "$d/one"
+	refused 'not permitted|permission denied' as_user 1002 1002 mv "$d/one" "$d/two"
+	as_user 1002 1002 touch "$d/three"
+	refused 'not permitted|permission denied' as_user 1002 1002 \
+		mv "$d/three" "$d/one"
+	as_user 1001 1001 mv "$d/one" "$d/four"
+	as_user 1001 1001 rm "$d/four"
+}
+
+rights_setgid() {
+	local d=$mnt/$name/shared
+	mkdir "$d"
+	chgrp 3000 "$d"
+	chmod 2777 "$d"
+	as_user 1001 1001 touch "$d/file"
+	as_user 1001 1001 mkdir "$d/below"
+	is "group of a file" "$(stat -c %g "$work/shared/file")" 3000
+	is "of a directory" "$(stat -c %g "$work/shared/below")" 3000
+	is "and its mode" "$(($(stat -c 0%a "$work/shared/below") & 02000))" 1024
+	as_user 1001 1001 touch "$mnt/$name/shared/below/file"
+	is "further down" "$(stat -c %g "$work/shared/below/file")" 3000
+}
+
+rights_setuid() {
+	local f=$mnt/$name/f
+	chmod 777 "$mnt/$name"
+	as_user 1001 1001 sh -c "echo >$f; chmod 6777 $f"
+	is mode "$(stat -c %a "$work/f")" 6777
+	as_user 1002 1002 sh -c "echo more >>$f"
+	is "mode after a stranger's write" "$(stat -c %a "$work/f")" 777
+	chmod 6777 "$f"
+	chown 1005:1005 "$f"
+	is "mode after chown" "$(stat -c %a "$work/f")" 777
+}
+
+rights_chown_root() {
+	local f=$mnt/$name/f
+	echo >"$f"
+	chown 1234:4321 "$f"
+	is owner "$(stat -c '%u %g' "$work/f")" '1234 4321'
+	chown 4294967294:4294967290 "$f"
+	is "ids above 2^31" "$(stat -c '%u %g' "$mnt2/$name/f")" \
+		'4294967294 4294967290'
+	chown 1001:1001 "$f"
+	refused 'not permitted' as_user 1001 1001 chown 1002 "$f"
+	refused 'not permitted' as_user 1001 1001 chgrp 1002 "$f"
+	setpriv --reuid 1001 --regid 1001 --groups 1002 chgrp 1002 "$f"
+	is group "$(stat -c %g "$work/f")" 1002
+}
+
+rights_squash() {
+	local d=/mnt/c/$name
+	mount -t nfs -o vers=3,nolock "localhost:$more/squash" /mnt/c
+	mkdir "$d"
+	echo >"$d/f"
+	is "root's file" "$(stat -c '%u %g' "$more/squash/$name/f")" '65534 65534'
+	refused 'not permitted' chown 1001 "$d/f"
+	# Not even to itself, as the kernel's server has it.
+	refused 'not permitted' chown 0:0 "$d/f"
+	echo kept >"$more/squash/$name/roots"
+	chmod 600 "$more/squash/$name/roots"
+	refused 'permission denied' cat "$d/roots"
+	refused 'not permitted|permission denied' mknod "$d/char" c 1 3
+	mkfifo "$d/pipe"
+	rm -r "$d"
+	umount /mnt/c
+}
+
+part_rights() {
+	mount_both || return
+	check modes rights_modes
+	check sticky rights_sticky
+	check setgid rights_setgid
+	check setuid rights_setuid
+	check chown-root rights_chown_root
+	check squash rights_squash
+}
