@@ -27,7 +27,7 @@ must(int ok, const char *what)
 static void
 make_dirs(const char *path)
 {
-	char full[PATH_MAX];
+	char full[sizeof(root) + PATH_MAX + 2];
 
 	(void)snprintf(full, sizeof(full), "%s/%s/", root, path);
 	for (char *p = full + strlen(root) + 1; *p != '\0'; p++) {
