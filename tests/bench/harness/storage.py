@@ -85,6 +85,11 @@ class Storage:
         (queue / 'max_sectors_kb').write_text(most)
 
     def close(self):
+        """What was made goes as a whole; of a directory that was given, what
+        runs leave in it."""
+        if self.kind == 'given':
+            self.remove('bench-*')
+            self.remove('buffered')
         if self._image:
             subprocess.run(['umount', str(self.directory)], check=False)
             self._image = None
