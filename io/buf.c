@@ -147,6 +147,7 @@ pool_serve(struct message *m)
 			break;
 		p->first = w->next;
 		w->next = NULL;
+		reactor_hunger(p->reactor, -1);
 		counter_add(&reactor_counters(p->reactor)->buf_wait_ns,
 			    reactor_now_ns(p->reactor) - w->since_ns);
 		w->ready(w);
@@ -177,6 +178,7 @@ buf_wait(struct buf_pool *p, struct buf_waiter *w)
 	else
 		p->first = w;
 	p->last = w;
+	reactor_hunger(p->reactor, 1);
 	pool_post_serve(p);
 }
 
@@ -205,6 +207,7 @@ buf_unwait(struct buf_pool *p, struct buf_waiter *w)
 	if (p->last == w)
 		p->last = before;
 	w->next = NULL;
+	reactor_hunger(p->reactor, -1);
 	if (p->first)
 		pool_post_serve(p); /* the next may want less */
 	return true;

@@ -285,8 +285,10 @@ engine_free(struct engine *e)
 		return;
 	file_cache_free(e->files);
 	for (unsigned i = 0; i < WORK_POOLS; i++)
-		crew_free(e->crew[i]);
+		crew_end(e->crew[i]);
 	reactors_end(e);
+	for (unsigned i = 0; i < WORK_POOLS; i++)
+		crew_free(e->crew[i]);
 	device_set_free(e->devices);
 	free(e);
 }

@@ -233,6 +233,8 @@ struct crew;
 int crew_new(struct crew **ret, struct engine *e, char letter,
 	     unsigned threads);
 /* Finishes what was submitted, then joins. NULL is fine. */
+void crew_end(struct crew *c);
+/* Then, when no thread is left that may be inside crew_submit. */
 void crew_free(struct crew *c);
 void crew_submit(struct crew *c, struct work *w);
 /* run() has ended: done() shall come on the reactor. */

@@ -12,18 +12,27 @@
 #include <errno.h>
 #include <stdlib.h>
 
+struct crew_thread {
+	struct crew *crew;
+	pthread_t thread;
+	/* under the crew's lock */
+	pthread_cond_t work_came;
+	struct crew_thread *next_idle;
+	bool idle;
+};
+
 struct crew {
 	struct engine *engine;
 	pthread_mutex_t lock; /* of what follows; no other lock inside */
-	pthread_cond_t work_came;
 	pthread_cond_t started_one;
+	struct crew_thread *idle; /* who came last is on top */
 	struct work *first, *last;
 	unsigned started;
 	int err; /* the first that worker_init returned */
 	bool ending;
 	/* engine_new's thread only */
 	unsigned threads;
-	pthread_t thread[];
+	struct crew_thread thread[];
 };
 
 static void
@@ -55,15 +64,39 @@ work_run(struct work *w)
 		work_tell(w);
 }
 
+static void
+crew_idle(struct crew *c, struct crew_thread *t)
+{
+	t->idle = true;
+	t->next_idle = c->idle;
+	c->idle = t;
+	while (t->idle)
+		pthread_cond_wait(&t->work_came, &c->lock);
+}
+
+/* With the lock: who has been idle for the shortest time, and has the warmest
+ * caches; to be signalled without the lock, which it wants. */
+static struct crew_thread *
+crew_rouse(struct crew *c)
+{
+	struct crew_thread *t = c->idle;
+
+	if (t) {
+		c->idle = t->next_idle;
+		t->idle = false;
+	}
+	return t;
+}
+
 /* NULL: the crew ends and nothing is left. */
 static struct work *
-crew_next(struct crew *c)
+crew_next(struct crew *c, struct crew_thread *t)
 {
 	struct work *w;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->first && !c->ending)
-		pthread_cond_wait(&c->work_came, &c->lock);
+		crew_idle(c, t);
 	w = c->first;
 	if (w)
 		c->first = w->next;
@@ -74,7 +107,8 @@ crew_next(struct crew *c)
 static void *
 crew_main(void *arg)
 {
-	struct crew *c = arg;
+	struct crew_thread *t = arg;
+	struct crew *c = t->crew;
 	const struct engine_config *config = engine_config(c->engine);
 	struct work *w;
 	int err = 0;
@@ -88,7 +122,7 @@ crew_main(void *arg)
 	c->started++;
 	pthread_cond_signal(&c->started_one);
 	pthread_mutex_unlock(&c->lock);
-	while ((w = crew_next(c)) != NULL)
+	while ((w = crew_next(c, t)) != NULL)
 		work_run(w);
 	return NULL;
 }
@@ -118,18 +152,24 @@ crew_new(struct crew **ret, struct engine *e, char letter, unsigned threads)
 		return -ENOMEM;
 	c->engine = e;
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->work_came, NULL);
 	pthread_cond_init(&c->started_one, NULL);
 	while (!err && c->threads < threads) {
-		err = engine_thread(&c->thread[c->threads], letter, c->threads,
-				    crew_main, c);
+		struct crew_thread *t = &c->thread[c->threads];
+
+		t->crew = c;
+		pthread_cond_init(&t->work_came, NULL);
+		err = engine_thread(&t->thread, letter, c->threads, crew_main,
+				    t);
 		if (!err)
 			c->threads++;
+		else
+			pthread_cond_destroy(&t->work_came);
 	}
 	init_err = crew_wait_started(c);
 	if (!err)
 		err = init_err;
 	if (err) {
+		crew_end(c);
 		crew_free(c);
 		return err;
 	}
@@ -138,19 +178,30 @@ crew_new(struct crew **ret, struct engine *e, char letter, unsigned threads)
 }
 
 void
-crew_free(struct crew *c)
+crew_end(struct crew *c)
 {
+	struct crew_thread *t;
+
 	if (!c)
 		return;
 	pthread_mutex_lock(&c->lock);
 	c->ending = true;
-	pthread_cond_broadcast(&c->work_came);
+	while ((t = crew_rouse(c)) != NULL)
+		pthread_cond_signal(&t->work_came);
 	pthread_mutex_unlock(&c->lock);
 	for (unsigned i = 0; i < c->threads; i++)
-		pthread_join(c->thread[i], NULL);
+		pthread_join(c->thread[i].thread, NULL);
 	assert(!c->first);
+}
+
+void
+crew_free(struct crew *c)
+{
+	if (!c)
+		return;
+	for (unsigned i = 0; i < c->threads; i++)
+		pthread_cond_destroy(&c->thread[i].work_came);
 	pthread_cond_destroy(&c->started_one);
-	pthread_cond_destroy(&c->work_came);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -158,6 +209,8 @@ crew_free(struct crew *c)
 void
 crew_submit(struct crew *c, struct work *w)
 {
+	struct crew_thread *t;
+
 	assert(w->run && (!w->done || w->reactor));
 	w->next = NULL;
 	pthread_mutex_lock(&c->lock);
@@ -167,6 +220,8 @@ crew_submit(struct crew *c, struct work *w)
 	else
 		c->first = w;
 	c->last = w;
-	pthread_cond_signal(&c->work_came);
+	t = crew_rouse(c);
 	pthread_mutex_unlock(&c->lock);
+	if (t)
+		pthread_cond_signal(&t->work_came);
 }

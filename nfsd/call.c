@@ -116,7 +116,7 @@ call_send_here(struct call *c)
 	c->sent = CONN_SENT_NOTHING;
 	if (c->kept && c->alone)
 		c->sent = conn_send_here(c->conn, c);
-	return c->sent == CONN_SENT_ALL && c->held_bytes == 0;
+	return c->sent == CONN_SENT_ALL;
 }
 
 /* After call_send_here, on the reactor. */
