@@ -34,7 +34,7 @@
 #define CALLS_PER_CONN_DEFAULT 256u
 #define CONNS_DEFAULT          4096u
 #define CALL_IOV               3u /* parts of a reply */
-#define CONN_IOV               (64u * CALL_IOV)
+#define CONN_IOV               ((size_t)64 * CALL_IOV)
 /* No progress for so long is the end of a connection; sooner where others wait
  * for what it holds. */
 #define CONN_IDLE_NS           (30ull * 1000000000)
