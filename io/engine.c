@@ -211,7 +211,6 @@ facts_complete(struct engine *e)
 
 	f->reactors = e->config.reactors;
 	f->buffer_bytes = e->config.buffer_bytes;
-	f->nowait_writes = f->backend == IO_BACKEND_URING;
 	f->buffers_registered = true;
 	for (unsigned i = 0; i < f->reactors; i++)
 		if (!e->reactor[i]->buffers_registered)

@@ -181,7 +181,6 @@ struct engine_facts {
 	enum io_backend backend;
 	int backend_error;       /* why io_uring was refused, 0 if it was not */
 	bool buffers_registered; /* else memory limits refused it */
-	bool nowait_writes;
 	unsigned reactors;
 	size_t buffer_bytes;
 };
