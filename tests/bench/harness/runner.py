@@ -110,8 +110,12 @@ class Runner:
 
     # Before -------------------------------------------------------------------
 
-    def _layer(self):
-        """Who lays files down: the first server that takes names."""
+    def _owner(self, server, name):
+        """Who lays a file down, and removes it: nobody else must, since
+        servers hold on to files that they have seen. What all read is the
+        first server's, and what those use that take no names."""
+        if server.mounts and not (server.local and 'read' in name):
+            return server
         return next(s for s in self.servers if s.mounts)
 
     def _prepare(self, point, server, names):
@@ -133,7 +137,7 @@ class Runner:
             wanted.append(f'bench-read-{point.size}')
         for w in wanted:
             there = self.storage.directory / w
-            by = server if not server.local else self._layer()
+            by = self._owner(server, w)
             if not server.local or not (there.exists() and
                                         there.stat().st_size == point.size):
                 self._lay_down(by, w, point.size)
@@ -278,8 +282,9 @@ class Runner:
 
     def _remove(self, server, name, point):
         """By the server itself, lest it hold on to the blocks."""
-        if server.mounts:
-            self.clients.load(server, 'remove', name, '--files', point.files,
-                              *server.sub_options(point.sub))
+        if server.mounts or point.rewrite:
+            owner = self._owner(server, name)
+            self.clients.load(owner, 'remove', name, '--files', point.files,
+                              *owner.sub_options(point.sub))
         elif server.local:
             self.storage.remove(name)
