@@ -17,6 +17,8 @@ packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	libnfs-utils pyflakes3 bpftrace)
 packages_vm=(user-mode-linux systemd iproute2 kmod)
 packages_client=(nfs-common rpcbind xfsprogs e2fsprogs python3 git rsync dmsetup)
+packages_client_unpacked=(autofs) # in the guest only
+packages_strangers=(fio stress-ng bonnie++ dbench postmark libnfs-utils)
 packages_nvme=(qemu-system-x86 busybox-static iproute2 kmod jq xfsprogs dmsetup
 	util-linux)
 
@@ -55,6 +57,23 @@ packages_need() {
 		return 1
 	fi
 	rm -f "$log"
+}
+
+# packages_unpack DIR NAME...: what they hold, below DIR, for packages that start
+# a service wherever they are installed.
+packages_unpack() {
+	local dir=$1 work
+	shift
+	work=$(mktemp -d) || return 1
+	if ! (cd "$work" && apt-get -q -o APT::Sandbox::User=root download "$@" \
+		>log 2>&1 </dev/null); then
+		tail -n 5 "$work/log" >&2
+		rm -rf "$work"
+		say "apt-get could not fetch $*"
+		return 1
+	fi
+	for package in "$work"/*.deb; do dpkg -x "$package" "$dir"; done
+	rm -rf "$work"
 }
 
 # build_dir DIR SOURCE [MESON-OPTION...]: set up once, then build; only what

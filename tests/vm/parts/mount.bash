@@ -149,7 +149,7 @@ mount_statfs() {
 tools_showmount() {
 	showmount -e localhost >/run/e
 	grep -qxE "$data +\*" /run/e
-	grep -qxE "$more/closed +192\.0\.2\.1" /run/e
+	grep -qE "^$more/closed +192\.0\.2\.1" /run/e
 	is exports "$(tail -n +2 /run/e | wc -l)" 5
 	try '' "localhost:$data"
 	showmount -a --no-headers localhost >/run/a
@@ -189,6 +189,45 @@ tools_nfsstat() {
 	grep -q "^localhost:$data mounted on $mnt:" /run/i
 }
 
+# The kernel's automounter, by systemd and by autofs's own daemon.
+mount_automount() {
+	echo "localhost:$data /mnt/auto nfs vers=3,nolock,noauto,x-systemd.automount,x-systemd.idle-timeout=2 0 0" \
+		>/etc/fstab
+	systemctl daemon-reload
+	systemctl start mnt-auto.automount
+	if findmnt -nt nfs /mnt/auto; then fail "mounted too early"; fi
+	echo auto >"/mnt/auto/$name/f"
+	is "on the server" "$(cat "$work/f")" auto
+	until ! findmnt -nt nfs /mnt/auto; do sleep 0.5; done
+	is again "$(cat "/mnt/auto/$name/f")" auto
+	systemctl stop mnt-auto.automount
+	: >/etc/fstab
+	systemctl daemon-reload
+}
+
+mount_autofs() {
+	echo '/mnt/by /etc/auto.by --timeout=2' >/etc/auto.master
+	echo "* -fstype=nfs,vers=3,nolock localhost:$more/&" >/etc/auto.by
+	modprobe autofs4 || modprobe autofs
+	cp /usr/share/autofs/conffiles/autofs.conf /etc/
+	# Of its own process group: the kernel takes members for the daemon.
+	: >/run/autofs.log
+	setsid automount --foreground --verbose /etc/auto.master \
+		>/run/autofs.log 2>&1 &
+	until grep -q 'mounted indirect' /run/autofs.log; do
+		kill -0 $!
+		sleep 0.1
+	done
+	is read "$(cat /mnt/by/ro/file || cat /run/autofs.log)" "read only"
+	echo >/mnt/by/data/f
+	[ -e "$more/data/f" ]
+	refused 'no such file' ls /mnt/by/nothing
+	until ! findmnt -nt nfs /mnt/by/data; do sleep 0.5; done
+	rm /mnt/by/data/f
+	kill $!
+	wait $!
+}
+
 part_mount() {
 	local o
 	for o in port=2049,mountport=2049 '' soft hard sec=sys \
@@ -205,6 +244,8 @@ part_mount() {
 	check mount-ro-export mount_read_only_export
 	check mount-refused mount_refused
 	check mount-fstab mount_fstab
+	check mount-automount mount_automount
+	check mount-autofs mount_autofs
 	check mount-again-and-again mount_again_and_again
 	check mount-statfs mount_statfs
 	mount_both || report "FAIL mount-both: cannot mount"
