@@ -449,6 +449,9 @@ void sync_join(struct file *f, struct sync_waiter *s);
 /* The same from a thread that may block: does that sync itself when no other
  * thread syncs the inode. s may be done, and gone, on return. */
 void sync_join_here(struct file *f, struct sync_waiter *s);
+/* Did the last sync take less than a blocked reactor does harm by? True before
+ * the first. */
+bool sync_is_quick(struct file *f);
 /* Is nothing in flight, and nobody syncs? */
 bool sync_idle(struct file *f);
 /* Is l the only one in flight, and nobody syncs? */

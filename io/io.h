@@ -665,7 +665,12 @@ struct io_write {
 	uint32_t bytes;        /* > 0 */
 	enum io_stable stable; /* as asked, stable_floor is applied inside */
 	void (*done)(struct io_write *w);
-	bool anywhere; /* done() may run on any thread, to save a change */
+	/* done() may run on any thread, and inside io_write_start, to save a
+	 * change of thread. */
+	bool anywhere;
+	/* The reactor serves nobody else at this moment, and may block for as
+	 * long as a quick sync takes. */
+	bool may_block;
 
 	int error;                /* 0 or -errno; 0 means written > 0 */
 	uint32_t written;         /* contiguous from offset */

@@ -22,8 +22,9 @@
 
 #include <fcntl.h>
 
-#define HOLD_SPANS  (EDGE_SPANS_HARD / 4 * 3) /* then UNSTABLE WRITEs wait */
-#define TOTAL_SPANS 16384 /* of all inodes: then each keeps to its share */
+#define SYNC_QUICK_NS NS_PER_MS                 /* see sync_is_quick */
+#define HOLD_SPANS    (EDGE_SPANS_HARD / 4 * 3) /* then UNSTABLE WRITEs wait */
+#define TOTAL_SPANS   16384 /* of all inodes: then each keeps to its share */
 
 /* accounts of waiting pages ------------------------------------------------ */
 
@@ -168,6 +169,18 @@ sync_idle(struct file *f)
 	idle = i->ranges.head == NULL && !i->job.busy;
 	pthread_mutex_unlock(&i->mutex);
 	return idle;
+}
+
+bool
+sync_is_quick(struct file *f)
+{
+	struct inode *i = f->inode;
+	bool quick;
+
+	pthread_mutex_lock(&i->mutex);
+	quick = i->job.group.sync_ns < SYNC_QUICK_NS;
+	pthread_mutex_unlock(&i->mutex);
+	return quick;
 }
 
 bool

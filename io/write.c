@@ -104,9 +104,7 @@ wanted(const struct io_write *w)
 static void
 write_settle(struct io_write *w)
 {
-	w->landed_ns = reactor_is_current(w->reactor)
-			       ? reactor_now_ns(w->reactor)
-			       : clock_ns();
+	w->landed_ns = clock_ns();
 	w->written = (uint32_t)(w->fail_at - w->offset);
 	assert(w->written > 0 || w->error != 0);
 	if (w->written > 0)
@@ -414,11 +412,19 @@ goes_through(const struct io_write *w)
 	       st.st_blocks * 512 >= st.st_size;
 }
 
+/*
+ * Not even a worker, where the reactor has nothing else to do and the last sync
+ * of the file was quick: no change of thread at all, and warm caches.
+ */
 static void
 solo_start(struct io_write *w)
 {
 	w->work = (struct work){ .run = solo_run };
 	w->msg.run = finish_later;
+	if (w->may_block && w->anywhere && sync_is_quick(w->file)) {
+		solo_run(&w->work);
+		return;
+	}
 	work_submit(reactor_engine(w->reactor), WORK_DATA, &w->work);
 }
 

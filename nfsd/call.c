@@ -177,7 +177,8 @@ call_reply_anywhere(struct call *c)
 {
 	struct reactor *r = c->shard->reactor;
 
-	if (reactor_is_current(r)) {
+	if (!c->alone) {
+		assert(reactor_is_current(r));
 		call_reply(c);
 		return;
 	}

@@ -19,9 +19,11 @@ static_assert(NFSPROC3_COUNT == LATENCY_MOUNT &&
 uint64_t
 call_clock_ns(const struct call *c)
 {
-	const struct reactor *r = c->shard->reactor;
+	const struct shard *s = c->shard;
 
-	return reactor_is_current(r) ? reactor_now_ns(r) : monotonic_ns();
+	if (!reactor_is_current(s->reactor) || s->blocked)
+		return monotonic_ns();
+	return reactor_now_ns(s->reactor);
 }
 
 void

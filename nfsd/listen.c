@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The listening sockets. They live on reactor 0, which hands each connection
- * to the shard that has the fewest: with few connections SO_REUSEPORT's hash
- * leaves cores idle. At the limit of connections nothing is accepted until one
- * ends.
+ * to the shard that has the fewest, itself last: with few connections
+ * SO_REUSEPORT's hash leaves cores idle. At the limit of connections nothing is
+ * accepted until one ends.
  */
 #include "nfsd/server.h"
 
@@ -30,7 +30,8 @@ shard_least(const struct server *s)
 	unsigned i;
 
 	for (i = 1; i < s->shards; i++)
-		if (s->shard[i]->conn_count < best->conn_count)
+		if (!s->shard[i]->blocked &&
+		    s->shard[i]->conn_count <= best->conn_count)
 			best = s->shard[i];
 	return best;
 }

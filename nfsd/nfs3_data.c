@@ -134,6 +134,7 @@ write_start(struct call *c)
 {
 	const struct nfs3_write_args *a = &c->rq.args.write;
 	struct io_write *w = &c->io.write;
+	struct shard *s = c->shard;
 
 	if (a->count != a->data_bytes) {
 		data_reply(c, -EINVAL);
@@ -158,7 +159,10 @@ write_start(struct call *c)
 	w->stable = (enum io_stable)a->stable;
 	w->done = write_done;
 	w->anywhere = c->alone = c->conn->calls == 1;
+	w->may_block = c->alone && shard_serves_one(s);
+	s->blocked = w->may_block;
 	io_write_start(w);
+	s->blocked = false;
 }
 
 /* READ ----------------------------------------------------------------------

@@ -133,6 +133,7 @@ struct shard {
 	TAILQ_HEAD(, conn) conns;
 	TAILQ_HEAD(, conn) starved; /* wait for a call slot */
 	_Atomic unsigned conn_count;
+	_Atomic bool blocked; /* in a WRITE's sync, see shard_serves_one */
 	struct message wake, stop, force, drain;
 	bool waking, stopping, drained;
 	_Atomic bool draining_posted;
@@ -376,6 +377,8 @@ void shard_fini(struct reactor *r);
 /* A call slot or a connection came free: let waiting ones go on, later. */
 void shard_wake(struct shard *s);
 bool shard_starving(const struct shard *s);
+/* Is there only one connection, and nothing that others need at once? */
+bool shard_serves_one(const struct shard *s);
 /* Nothing is accepted any more: stop the others, to which reactor 0 has handed
  * its last connection. */
 void shard_stop_rest(struct server *s);

@@ -57,6 +57,13 @@ shard_wake(struct shard *s)
 	reactor_post(s->reactor, &s->wake);
 }
 
+/* Reactor 0 accepts for all. */
+bool
+shard_serves_one(const struct shard *s)
+{
+	return s->conn_count == 1 && reactor_index(s->reactor) != 0;
+}
+
 bool
 shard_starving(const struct shard *s)
 {
