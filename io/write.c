@@ -460,7 +460,10 @@ write_begin(struct io_write *w)
 static void
 write_lock_ready(struct range_lock *l)
 {
-	write_begin(container_of(l, struct io_write, lock));
+	struct io_write *w = container_of(l, struct io_write, lock);
+
+	w->may_block = false; /* it was true then */
+	write_begin(w);
 }
 
 /* start -------------------------------------------------------------------- */
@@ -591,7 +594,10 @@ write_enter(struct io_write *w)
 static void
 write_room_ready(struct flush_waiter *f)
 {
-	write_enter(container_of(f, struct io_write, room));
+	struct io_write *w = container_of(f, struct io_write, room);
+
+	w->may_block = false; /* it was true then */
+	write_enter(w);
 }
 
 static int64_t
