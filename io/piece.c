@@ -43,7 +43,9 @@ write_chunk_bytes(const struct io_write *w)
 	uint64_t stop = w->middle_next + f->piece_bytes_max;
 	uint32_t cut = w->file->facts.cut;
 
-	if (stop >= end || w->atomic)
+	/* An extending one is waited for by itself: the kernel cuts it and has
+	 * all parts on their way together. */
+	if (stop >= end || w->atomic || w->extending)
 		return (uint32_t)(end - w->middle_next);
 	if (f->piece_boundary != 0 &&
 	    stop - stop % f->piece_boundary > w->middle_next)

@@ -187,10 +187,11 @@ many_requests(void **state)
 
 /* Where the pieces of a middle from 100 KiB to 2 MiB end, in KiB; 0 ends. */
 static void
-check_pieces(const char *max_kb, const char *chunk_sectors,
-	     const unsigned ends[])
+check_pieces_of(bool extending, const char *max_kb, const char *chunk_sectors,
+		const unsigned ends[])
 {
-	struct io_write w = { .split.middle = { 100u << 10, 1948u << 10 } };
+	struct io_write w = { .split.middle = { 100u << 10, 1948u << 10 },
+			      .extending = extending };
 
 	sysfs_put("vdz", "queue/max_hw_sectors_kb", max_kb);
 	sysfs_put("vdz", "queue/chunk_sectors", chunk_sectors);
@@ -207,6 +208,13 @@ check_pieces(const char *max_kb, const char *chunk_sectors,
 }
 
 static void
+check_pieces(const char *max_kb, const char *chunk_sectors,
+	     const unsigned ends[])
+{
+	check_pieces_of(false, max_kb, chunk_sectors, ends);
+}
+
+static void
 pieces(void **state)
 {
 	(void)state;
@@ -216,6 +224,8 @@ pieces(void **state)
 	check_pieces("768", "1024", (unsigned[]){ 512, 1024, 1536, 2048, 0 });
 	check_pieces("2048", "2048", (unsigned[]){ 2048, 0 });
 	check_pieces("1280", "2048", (unsigned[]){ 1024, 2048, 0 });
+	/* What extends the file goes in one. */
+	check_pieces_of(true, "768", "1024", (unsigned[]){ 2048, 0 });
 	sysfs_put("vdz", "queue/chunk_sectors", "0");
 }
 
