@@ -38,8 +38,13 @@ void conf_report_warning(struct conf_report *r, const char *file, unsigned line,
 
 /* The words for modes; conf knows them as text positions only. Their order is
  * that of the engine's enums (a test of nfsd/ checks it). */
-enum conf_mode { CONF_BUFFERED, CONF_DONTCACHE, CONF_DIRECT };
-enum conf_edges { CONF_EDGES_DROP, CONF_EDGES_DONTCACHE, CONF_EDGES_BUFFERED };
+enum conf_mode { CONF_BUFFERED, CONF_DONTCACHE, CONF_DIRECT, CONF_AUTO };
+enum conf_edges {
+	CONF_EDGES_DROP,
+	CONF_EDGES_DONTCACHE,
+	CONF_EDGES_BUFFERED,
+	CONF_EDGES_JOIN
+};
 enum conf_stable { CONF_STABLE_NONE, CONF_STABLE_DATA, CONF_STABLE_FILE };
 
 /* -errno style: 0, or -EINVAL when the word is none of them. */

@@ -14,9 +14,9 @@
 
 /* In the order of their enums; NULL ends each. */
 static const char *const mode_words[] = { "buffered", "dontcache", "direct",
-					  NULL };
+					  "auto", NULL };
 static const char *const edges_words[] = { "drop", "dontcache", "buffered",
-					   NULL };
+					   "join", NULL };
 static const char *const stable_words[] = { "none", "data", "file", NULL };
 static const char *const bool_words[] = { "no", "yes", NULL };
 
@@ -67,14 +67,14 @@ conf_stable_parse(const char *word, enum conf_stable *ret)
 const char *
 conf_mode_name(enum conf_mode m)
 {
-	assert(m <= CONF_DIRECT);
+	assert(m <= CONF_AUTO);
 	return mode_words[m];
 }
 
 const char *
 conf_edges_name(enum conf_edges e)
 {
-	assert(e <= CONF_EDGES_BUFFERED);
+	assert(e <= CONF_EDGES_JOIN);
 	return edges_words[e];
 }
 

@@ -82,6 +82,30 @@ file_expire(struct engine *e)
 	pthread_mutex_unlock(&c->mutex);
 	if (start)
 		work_submit(e, WORK_DATA, &c->expire);
+	if (atomic_load(&c->learns) && !atomic_exchange(&c->looking, true))
+		work_submit(e, WORK_META, &c->look_work);
+	if (atomic_load(&c->join_blocks) > 0 &&
+	    !atomic_exchange(&c->join_flushing, true))
+		work_submit(e, WORK_META, &c->join_work);
+}
+
+static void
+look_run(struct work *w)
+{
+	struct file_cache *c = container_of(w, struct file_cache, look_work);
+
+	auto_look_at_memory(c);
+	atomic_store(&c->looking, false);
+}
+
+/* Waits for pieces in flight: not on a thread of the data pool. */
+static void
+join_run(struct work *w)
+{
+	struct file_cache *c = container_of(w, struct file_cache, join_work);
+
+	join_flush_old(c, false);
+	atomic_store(&c->join_flushing, false);
 }
 
 /* f's inode has no name any more: nobody shall find it. */
@@ -140,6 +164,8 @@ close_all(struct file_cache *c, struct volume *v, uint64_t deadline_ns)
 	struct timespec until = timespec_of(deadline_ns);
 	int first = 0, r = 0;
 
+	if (atomic_load(&c->join_blocks) > 0)
+		join_flush_old(c, true);
 	pthread_mutex_lock(&c->mutex);
 	while ((v == NULL ? c->count : *volume_files(v)) > 0) {
 		struct file *f = cache_take_idle(c, v, UINT64_MAX);
@@ -212,6 +238,9 @@ file_cache_new(struct file_cache **ret, struct engine *e, unsigned files_max)
 	LIST_INIT(&c->flushers);
 	pthread_mutex_init(&c->flushers_mutex, NULL);
 	c->expire.run = expire_run;
+	c->join_work.run = join_run;
+	c->look_work.run = look_run;
+	auto_look_at_memory(c);
 	pthread_mutex_init(&c->mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -175,18 +175,41 @@ file_put(struct file *f)
 		work_submit(c->engine, WORK_DATA, &c->expire);
 }
 
+static struct file *
+use_file_of(struct inode *i)
+{
+	struct file *f;
+
+	LIST_FOREACH (f, &i->files, in_inode)
+		if (f->state == FILE_READY)
+			break;
+	if (f != NULL)
+		use(f);
+	return f;
+}
+
 struct file *
 cache_file_of(struct inode *i)
 {
 	struct file *f;
 
 	pthread_mutex_lock(&i->cache->mutex);
-	LIST_FOREACH (f, &i->files, in_inode)
-		if (f->state == FILE_READY)
-			break;
-	if (f != NULL)
-		use(f);
+	f = use_file_of(i);
 	pthread_mutex_unlock(&i->cache->mutex);
+	return f;
+}
+
+struct file *
+cache_find_file(struct file_cache *c, dev_t dev, uint64_t ino)
+{
+	struct file *f = NULL;
+	struct inode *i;
+
+	pthread_mutex_lock(&c->mutex);
+	i = cache_find_inode(c, dev, ino);
+	if (i != NULL)
+		f = use_file_of(i);
+	pthread_mutex_unlock(&c->mutex);
 	return f;
 }
 

@@ -174,11 +174,69 @@ void volume_file_facts(const struct volume *v, int fd, struct file_facts *ret);
 /* Of the device that direct I/O goes to; NULL: none is known. */
 struct device_slots *volume_slots(const struct volume *v);
 struct flush_account *volume_account(struct volume *v);
+dev_t volume_dev(const struct volume *v);
+/* The mode nearest to m that the file system has. */
+enum io_mode volume_nearest_mode(const struct volume *v, enum io_mode m);
 /* Open files of v: counted by file.c, under its mutex. */
 unsigned *volume_files(struct volume *v);
 /* A sync or flush failed: a new verifier, once for each failure (ids are
  * unique and not 0), also where several of its files share the inode. */
 void volume_fail(struct volume *v, uint64_t failure);
+
+/* join.c ------------------------------------------------------------------- */
+
+struct join_block;
+
+#define JOIN_BUCKETS 64u
+
+/* Blocks of an inode of which one end waits for the other, see join.c. */
+struct join_table {
+	struct join_list {
+		LIST_HEAD(, join_block) head;
+	} bucket[JOIN_BUCKETS]; /* by offset */
+	_Atomic unsigned count; /* with those on their way to the device */
+	_Atomic uint64_t end;   /* of their bytes, or before */
+	LIST_ENTRY(join_table) in_joined;
+	/* constant while count > 0 */
+	struct inode *inode;
+	dev_t dev;
+	uint64_t ino;
+};
+
+/* For an edge of a WRITE to f; NULL: no memory, or enough wait. Freed by the
+ * caller where join_store did not take it. NULL is fine. */
+struct join_block *join_block_new(struct file *f);
+void join_block_free(struct join_block *b);
+/* The edge s of a WRITE whose middle is written: data, in the memory that
+ * *spare is, unless the block is there already. Where it is full now it is
+ * written from reactor r. Any thread; does not block. */
+void join_store(struct file *f, struct reactor *r, const struct segment *s,
+		const uint8_t *data, struct join_block **spare);
+bool join_any(const struct inode *i);
+/* Does a block with waiting bytes overlap? */
+bool join_overlaps(struct inode *i, uint64_t offset, uint64_t bytes);
+/* size, or what it is with the bytes that wait. */
+uint64_t join_size(const struct inode *i, uint64_t size);
+/* Blocks, with i frozen: all that waits goes to the page cache. */
+void join_write_out(struct inode *i);
+/* Blocks, as file_freeze does: the same. */
+void join_flush(struct file *f);
+/* Blocks likewise: what has waited long, or all; of some files at a time. */
+void join_flush_old(struct file_cache *c, bool all);
+
+/* auto.c ------------------------------------------------------------------- */
+
+struct learned;
+
+/* A READ or WRITE comes, in a policy's mode auto: the mode for it. Any thread,
+ * does not block. */
+enum io_mode auto_write(struct file *f, uint64_t offset, uint32_t bytes,
+			enum io_stable stable, uint64_t now);
+enum io_mode auto_read(struct file *f, uint64_t offset, uint32_t bytes,
+		       uint64_t now);
+/* Each second: how much memory there is, and whether it is short. Blocks a
+ * little. */
+void auto_look_at_memory(struct file_cache *c);
 
 /* flusher.c ---------------------------------------------------------------- */
 
@@ -272,6 +330,8 @@ struct inode {
 	pthread_cond_t cond;   /* for blocked threads: freeze */
 	struct range_list ranges;
 	struct edge_table edges;
+	struct join_table joins;
+	struct learned *learned; /* NULL: no mode auto so far */
 	struct sync_job job;
 	struct range_lock freeze;
 	bool frozen;
@@ -289,8 +349,6 @@ struct inode {
 	struct strand strand; /* any thread */
 	/* any thread: when the last direct write came, 0: never */
 	_Atomic uint64_t direct_ns;
-	/* any thread: a READ with readahead has been here */
-	_Atomic bool read_ahead;
 	/* constant */
 	struct file_cache *cache;
 	struct volume *volume; /* of its first file; a reference */
@@ -351,6 +409,13 @@ struct file_cache {
 	LIST_HEAD(, flusher) flushers;
 	/* any thread: what waits for neighbours, and where */
 	_Atomic int64_t edge_spans;
+	_Atomic unsigned join_blocks;
+	_Atomic bool join_flushing, looking;
+	_Atomic bool learns; /* some inode has learned */
+	_Atomic unsigned memory_pressure;
+	_Atomic uint64_t memory_bytes;
+	struct work join_work; /* flushes old ones */
+	struct work look_work; /* looks at memory */
 	_Atomic int64_t edge_inodes;
 };
 
@@ -370,6 +435,8 @@ void file_end_counted(struct file *f);
 /* A file of i with a reference, or NULL: it is being opened or has ended. i is
  * kept from being freed by the caller. Takes the cache's mutex. */
 struct file *cache_file_of(struct inode *i);
+/* Likewise of the inode with this number, NULL also where it is not open. */
+struct file *cache_find_file(struct file_cache *c, dev_t dev, uint64_t ino);
 
 /* close.c ------------------------------------------------------------------ */
 
@@ -461,6 +528,8 @@ bool sync_alone(struct file *f, const struct range_lock *l);
 bool sync_hold(struct file *f, struct sync_waiter *s);
 /* No page of i waits for anything any more. */
 void sync_forget(struct inode *i);
+/* Something acknowledged was lost: what is told as failed from now on. */
+void sync_fail(struct file *f, const char *what, int error);
 uint64_t sync_error_seq(struct file *f);
 /* 0, or what the newest failure was when one came after seq. */
 int sync_error_since(struct file *f, uint64_t seq);

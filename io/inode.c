@@ -41,6 +41,7 @@ inode_free(struct inode *i)
 	assert(i->ranges.head == NULL && !i->job.busy && !i->frozen);
 	assert(i->job.waiting == NULL && i->job.held == NULL);
 	edge_fini(&i->edges);
+	free(i->learned);
 	strand_fini(&i->strand);
 	group_fini(&i->job.group);
 	volume_put(i->volume);
@@ -124,6 +125,7 @@ file_freeze(struct file *f)
 	while (!i->freeze.granted)
 		pthread_cond_wait(&i->cond, &i->mutex);
 	pthread_mutex_unlock(&i->mutex);
+	join_write_out(i);
 }
 
 void

@@ -27,6 +27,7 @@
 
 struct reactor;
 struct engine;
+struct join_block;
 struct volume;
 struct file;
 
@@ -276,21 +277,26 @@ void net_port_holder(const struct sockaddr_storage *addr, char *text,
 
 /* device.c, volume.c: facts and state of one exported tree ---------------- */
 
-enum io_mode { IO_BUFFERED, IO_DONTCACHE, IO_DIRECT };
-enum io_edges { IO_EDGES_DROP, IO_EDGES_DONTCACHE, IO_EDGES_BUFFERED };
+/* IO_AUTO: of a policy only, each file has one of the others. */
+enum io_mode { IO_BUFFERED, IO_DONTCACHE, IO_DIRECT, IO_AUTO };
+enum io_edges {
+	IO_EDGES_DROP,
+	IO_EDGES_DONTCACHE,
+	IO_EDGES_BUFFERED,
+	IO_EDGES_JOIN
+};
 enum io_stable { IO_UNSTABLE, IO_DATA_SYNC, IO_FILE_SYNC }; /* as stable_how */
 
 const char *io_mode_name(enum io_mode m);
 const char *io_edges_name(enum io_edges e);
 
 /*
- * direct_min where nobody says otherwise. Measured with misaligned WRITEs, 32
- * in flight, XFS on loop devices (over tmpfs, and O_DIRECT on a virtual disk),
- * 2 cores: up to 32 KiB, extending, the whole WRITE through the page cache,
- * with its pages dropped after the sync, is mostly 1.6 to 8 times faster than
- * the split, for less CPU; rewriting, results are mixed. Above, it depends:
- * rewriting, the split is ahead from about 96 KiB; extending, the whole stays
- * ahead on such devices.
+ * direct_min where nobody says otherwise. Measured with 32 WRITEs in flight,
+ * XFS on loop devices over tmpfs, 2 cores (tests/bench/direct-min; the curve is
+ * in RESULTS.md): below 32 KiB the whole WRITE through the page cache, written
+ * back in long runs and dropped behind, is faster than the split, for less CPU;
+ * from there on the two are even where a file is rewritten. Extending it, the
+ * whole took less CPU up to 64 KiB.
  */
 #define IO_DIRECT_MIN_BYTES 32768u
 
@@ -461,6 +467,9 @@ struct volume_counters {
 	_Atomic uint64_t edge_spans;           /* waiting now */
 	_Atomic uint64_t edge_pages;           /* likewise */
 	_Atomic uint64_t edge_pages_completed; /* by both neighbours */
+	_Atomic uint64_t edges_joined; /* blocks that waited in memory, whole */
+	_Atomic uint64_t
+		edges_unjoined; /* and through the page cache after all */
 	_Atomic uint64_t range_waits;
 	_Atomic uint64_t dirty_waits; /* WRITEs that dirty_max held back */
 	_Atomic uint64_t verifier_changes;
@@ -525,6 +534,30 @@ struct file *file_find(struct engine *e, const struct file_key *key);
 int file_open(struct engine *e, const struct file_key *key, struct file **ret);
 void file_put(struct file *f);
 int file_fd(const struct file *f); /* buffered descriptor, for fstat */
+/* Of a regular file that stat gives size: with what waits in memory. Any
+ * thread, does not block. */
+uint64_t io_size(dev_t dev, uint64_t ino, uint64_t size);
+/*
+ * auto.c: what an inode that is used in a mode auto was like lately (counts are
+ * halved now and then), and the modes that follow. Samples are bytes that READs
+ * and WRITEs covered; again and written: also in the last 20 s before that.
+ */
+struct io_learned {
+	enum io_mode read_mode, write_mode;
+	uint64_t reads, read_bytes, reads_in_order;
+	uint64_t read_samples, read_again, read_written;
+	uint64_t writes, write_bytes, writes_aligned, writes_stable;
+	uint64_t written_samples, written_again;
+	uint64_t span_bytes; /* from the first to the last byte used */
+	uint64_t keep_bytes; /* how much of a file may be kept in memory */
+	unsigned pressure; /* percent of the time that tasks wait for memory */
+};
+/* False: it is not open, or was not used in such a mode. Any thread. */
+bool file_learned(struct engine *e, const struct volume *v, uint64_t ino,
+		  struct io_learned *ret);
+/* Blocks (worker threads): what waits in memory of this inode of v goes to the
+ * file. */
+void file_settle(struct engine *e, const struct volume *v, uint64_t ino);
 bool file_writable(const struct file *f);
 struct volume *file_volume(const struct file *f);
 uint64_t file_id(const struct file *f); /* unique in this process */
@@ -681,6 +714,7 @@ struct io_write {
 
 	/* private */
 	struct flush_waiter room;
+	struct join_block *join[2]; /* for its edges */
 	struct range_lock lock;
 	struct sync_waiter waiter;
 	struct message msg;
@@ -695,6 +729,8 @@ struct io_write {
 	bool atomic;  /* all middle, in one I/O, or not at all */
 	bool through; /* its middle is stable when it is written */
 	bool drop;    /* its buffered pages are to leave the page cache */
+	bool joins;   /* its edges wait in memory */
+	bool cached;  /* others have its middle in the page cache by now */
 	bool extending;
 	bool tail_issued;
 	uint8_t flying; /* pieces in flight */
@@ -724,6 +760,7 @@ struct io_read {
 	struct buf_waiter waiter;
 	struct slot_waiter slot;
 	struct message msg;
+	struct work work; /* edges that wait in memory */
 	struct io_policy policy;
 	uint64_t aligned; /* where the I/O starts */
 	uint32_t need;    /* bytes of I/O from there */
@@ -747,6 +784,7 @@ struct io_commit {
 
 	/* private */
 	uint64_t error_seq;
+	struct work work; /* edges that wait in memory */
 	struct sync_waiter waiter;
 };
 void io_commit_start(struct io_commit *c);

@@ -44,7 +44,8 @@ read_tell(struct io_read *r, uint32_t got)
 	r->got = got;
 	/* Nothing read is an end in any case: a client would ask for ever. */
 	r->eof = got == 0 || fstat(r->file->fd, &st) != 0 ||
-		 r->offset + got >= (uint64_t)st.st_size;
+		 r->offset + got >=
+			 join_size(r->file->inode, (uint64_t)st.st_size);
 	r->done(r);
 }
 
@@ -224,8 +225,6 @@ static void
 read_lock(struct io_read *r)
 {
 	r->ahead = reads_ahead(r);
-	if (r->ahead)
-		atomic_store(&r->file->inode->read_ahead, true);
 	range_add(&r->lock, r->direct ? RANGE_READ_DIRECT : RANGE_READ_BUFFERED,
 		  r->aligned, r->ahead ? UINT64_MAX - r->aligned : r->need);
 	r->lock.reactor = r->reactor;
@@ -269,6 +268,9 @@ choose(struct io_read *r, uint64_t size)
 
 	/* Once: the mode may change while it waits for a buffer. */
 	r->policy = volume_policy(r->file->volume);
+	if (r->policy.read_mode == IO_AUTO)
+		r->policy.read_mode = auto_read(r->file, r->offset, r->want,
+						reactor_now_ns(r->reactor));
 	r->direct = r->policy.read_mode == IO_DIRECT && goes_direct(r, size);
 	if (r->direct) {
 		r->aligned = round_down(r->offset, align);
@@ -300,15 +302,12 @@ take_buffer(struct io_read *r)
 	}
 }
 
-void
-io_read_start(struct io_read *r)
+static void
+read_look(struct io_read *r)
 {
-	const size_t first = offsetof(struct io_read, error);
 	struct stat st;
 	uint64_t left;
 
-	assert(reactor_is_current(r->reactor));
-	memset((char *)r + first, 0, sizeof(*r) - first);
 	if (fstat(r->file->fd, &st) != 0) {
 		read_refuse(r, -errno, false);
 		return;
@@ -328,6 +327,36 @@ io_read_start(struct io_read *r)
 	take_buffer(r);
 }
 
+static void
+read_join_run(struct work *w)
+{
+	join_flush(container_of(w, struct io_read, work)->file);
+}
+
+static void
+read_join_done(struct work *w)
+{
+	read_look(container_of(w, struct io_read, work));
+}
+
+void
+io_read_start(struct io_read *r)
+{
+	const size_t first = offsetof(struct io_read, error);
+
+	assert(reactor_is_current(r->reactor));
+	memset((char *)r + first, 0, sizeof(*r) - first);
+	if (!join_any(r->file->inode) ||
+	    !join_overlaps(r->file->inode, r->offset, r->bytes)) {
+		read_look(r);
+		return;
+	}
+	r->work = (struct work){ .run = read_join_run,
+				 .done = read_join_done,
+				 .reactor = r->reactor };
+	work_submit(reactor_engine(r->reactor), WORK_META, &r->work);
+}
+
 /* COMMIT ------------------------------------------------------------------- */
 
 static void
@@ -342,6 +371,20 @@ commit_synced(struct sync_waiter *s)
 	c->done(c);
 }
 
+static void
+commit_join_run(struct work *w)
+{
+	join_flush(container_of(w, struct io_commit, work)->file);
+}
+
+static void
+commit_join_done(struct work *w)
+{
+	struct io_commit *c = container_of(w, struct io_commit, work);
+
+	sync_join(c->file, &c->waiter);
+}
+
 void
 io_commit_start(struct io_commit *c)
 {
@@ -353,5 +396,12 @@ io_commit_start(struct io_commit *c)
 	c->waiter.reactor = c->reactor;
 	c->waiter.done = commit_synced;
 	c->waiter.thorough = true;
-	sync_join(c->file, &c->waiter);
+	if (!join_any(c->file->inode)) {
+		sync_join(c->file, &c->waiter);
+		return;
+	}
+	c->work = (struct work){ .run = commit_join_run,
+				 .done = commit_join_done,
+				 .reactor = c->reactor };
+	work_submit(reactor_engine(c->reactor), WORK_META, &c->work);
 }

@@ -16,13 +16,16 @@
  *
  * fsync(2), sync_file_range(2), posix_fadvise(2); RFC 1813, 3.3.21.
  */
+#include "io/compat.h"
 #include "io/file.h"
 #include "io/reactor.h"
 #include "io/trace.h"
 
 #include <fcntl.h>
 
-#define SYNC_QUICK_NS NS_PER_MS                 /* see sync_is_quick */
+#define SYNC_QUICK_NS NS_PER_MS /* see sync_is_quick */
+#define DROP_TRIES    20
+#define DROP_PAUSE_US 1000
 #define HOLD_SPANS    (EDGE_SPANS_HARD / 4 * 3) /* then UNSTABLE WRITEs wait */
 #define TOTAL_SPANS   16384 /* of all inodes: then each keeps to its share */
 
@@ -289,8 +292,8 @@ sync_forget(struct inode *i)
 
 /* The sequence number first: who reads the old verifier after it only writes
  * again for nothing, and no COMMIT can be served before this turn ends. */
-static void
-ledger_fail(struct file *f, const char *what, int error)
+void
+sync_fail(struct file *f, const char *what, int error)
 {
 	static _Atomic uint64_t failures;
 	uint64_t failure = atomic_fetch_add(&failures, 1) + 1;
@@ -408,11 +411,23 @@ flush_out(struct sync_turn *t)
 	return r;
 }
 
+static bool
+is_busy(struct inode *i)
+{
+	bool busy;
+
+	pthread_mutex_lock(&i->mutex);
+	busy = i->job.busy;
+	pthread_mutex_unlock(&i->mutex);
+	return busy;
+}
+
 uint64_t
 sync_flush_start(struct file *f)
 {
 	struct edge_run run[EDGE_RUNS_MAX];
-	unsigned runs = fresh_runs(f->inode, run);
+	/* Its turn writes by itself, or deals with a failure. */
+	unsigned runs = is_busy(f->inode) ? 0 : fresh_runs(f->inode, run);
 	uint64_t bytes = 0;
 	int r = flush_runs(f, run, runs, SYNC_FILE_RANGE_WRITE);
 
@@ -515,6 +530,19 @@ wake(struct sync_waiter *s, int error, bool whole)
 	}
 }
 
+/* Who looks at a page at that moment (the flusher, a local reader) keeps it
+ * from being dropped; who has it mapped does for good. */
+static void
+drop_all(struct file *f)
+{
+	for (unsigned n = 0; n < DROP_TRIES; n++) {
+		(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
+		if (cached_pages(f->fd, 0, 0) == 0)
+			return;
+		usleep(DROP_PAUSE_US);
+	}
+}
+
 /*
  * A sync or flush failed. All pages of the file go before anybody writes again,
  * for those whose write-back failed are clean now and not to be trusted: they
@@ -534,8 +562,8 @@ turn_recover(struct sync_turn *t)
 	file_freeze(f);
 	/* Only clean pages can be dropped. Its result says nothing new. */
 	(void)fsync(f->fd);
-	(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
-	ledger_fail(f, t->sync ? "sync" : "flush", t->error);
+	drop_all(f);
+	sync_fail(f, t->sync ? "sync" : "flush", t->error);
 	file_thaw(f);
 }
 

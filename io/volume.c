@@ -18,9 +18,10 @@ io_mode_name(enum io_mode m)
 {
 	static const char *const names[] = { [IO_BUFFERED] = "buffered",
 					     [IO_DONTCACHE] = "dontcache",
-					     [IO_DIRECT] = "direct" };
+					     [IO_DIRECT] = "direct",
+					     [IO_AUTO] = "auto" };
 
-	assert(m <= IO_DIRECT);
+	assert(m <= IO_AUTO);
 	return names[m];
 }
 
@@ -31,9 +32,10 @@ io_edges_name(enum io_edges e)
 		[IO_EDGES_DROP] = "drop",
 		[IO_EDGES_DONTCACHE] = "dontcache",
 		[IO_EDGES_BUFFERED] = "buffered",
+		[IO_EDGES_JOIN] = "join",
 	};
 
-	assert(e <= IO_EDGES_BUFFERED);
+	assert(e <= IO_EDGES_JOIN);
 	return names[e];
 }
 
@@ -75,6 +77,12 @@ nearest_mode(const struct volume_facts *f, enum io_mode m)
 	if (m == IO_DONTCACHE && !f->dontcache)
 		m = IO_BUFFERED;
 	return m;
+}
+
+enum io_mode
+volume_nearest_mode(const struct volume *v, enum io_mode m)
+{
+	return nearest_mode(&v->facts, m);
 }
 
 static const char *
@@ -132,8 +140,10 @@ volume_set_policy(struct volume *v, const struct io_policy *policy)
 {
 	struct io_policy p = *policy;
 
-	p.read_mode = nearest_mode(&v->facts, p.read_mode);
-	p.write_mode = nearest_mode(&v->facts, p.write_mode);
+	if (p.read_mode != IO_AUTO)
+		p.read_mode = nearest_mode(&v->facts, p.read_mode);
+	if (p.write_mode != IO_AUTO)
+		p.write_mode = nearest_mode(&v->facts, p.write_mode);
 	if (p.edges == IO_EDGES_DONTCACHE && !v->facts.dontcache)
 		p.edges = IO_EDGES_DROP;
 	atomic_store_explicit(&v->policy, policy_pack(&p),
@@ -276,6 +286,12 @@ const struct volume_facts *
 volume_facts(const struct volume *v)
 {
 	return &v->facts;
+}
+
+dev_t
+volume_dev(const struct volume *v)
+{
+	return v->dev;
 }
 
 struct flush_account *

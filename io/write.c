@@ -54,6 +54,8 @@ extends(const struct io_write *w)
 static void
 write_finish(struct io_write *w)
 {
+	join_block_free(w->join[0]);
+	join_block_free(w->join[1]);
 	w->done(w);
 }
 
@@ -100,6 +102,20 @@ wanted(const struct io_write *w)
 						  : w->policy.stable_floor;
 }
 
+/* The middle is written: its edges go to memory, while its range keeps out who
+ * takes the file as a whole. The tail only when nothing failed before it. */
+static void
+store_edges(struct io_write *w)
+{
+	const struct segment *head = &w->split.head, *tail = &w->split.tail;
+
+	if (head->bytes > 0)
+		join_store(w->file, w->reactor, head, w->data, &w->join[0]);
+	if (tail->bytes > 0 && w->fail_at == write_end(w))
+		join_store(w->file, w->reactor, tail,
+			   w->data + (tail->offset - w->offset), &w->join[1]);
+}
+
 /* No piece is in flight and none will be: what has been written? */
 static void
 write_settle(struct io_write *w)
@@ -110,6 +126,8 @@ write_settle(struct io_write *w)
 	if (w->written > 0)
 		w->error = 0;
 	sync_note_dirty(w->file);
+	if (w->joins)
+		store_edges(w);
 	inode_unlock(w->file->inode, &w->lock);
 	flush_release(volume_account(w->file->inode->volume), w->room.bytes);
 	w->waiter.reactor = w->reactor;
@@ -273,7 +291,7 @@ issue_middle(struct io_write *w)
 		if (p == NULL)
 			return;
 		w->middle_next += bytes;
-		piece_start(w, p, offset, bytes, true);
+		piece_start(w, p, offset, bytes, !w->cached);
 	}
 }
 
@@ -282,7 +300,8 @@ issue_tail(struct io_write *w)
 {
 	const struct segment *t = &w->split.tail;
 
-	if (w->tail_issued || t->bytes == 0 || w->fail_at <= t->offset)
+	if (w->joins || w->tail_issued || t->bytes == 0 ||
+	    w->fail_at <= t->offset)
 		return;
 	w->tail_issued = true;
 	piece_start(w, &w->piece[PIECE_TAIL], t->offset, t->bytes, false);
@@ -322,16 +341,16 @@ write_here(struct io_write *w)
 	const struct split *s = &w->split;
 	uint64_t end = s->middle.offset + s->middle.bytes;
 
-	if (s->head.bytes > 0)
+	if (s->head.bytes > 0 && !w->joins)
 		here_piece(w, s->head.offset, s->head.bytes, false);
 	while (w->middle_next < end && w->middle_next < w->fail_at) {
 		uint64_t offset = w->middle_next;
 		uint32_t bytes = write_chunk_bytes(w);
 
 		w->middle_next += bytes;
-		here_piece(w, offset, bytes, true);
+		here_piece(w, offset, bytes, !w->cached);
 	}
-	if (s->tail.bytes > 0 && w->fail_at > s->tail.offset)
+	if (s->tail.bytes > 0 && !w->joins && w->fail_at > s->tail.offset)
 		here_piece(w, s->tail.offset, s->tail.bytes, false);
 	write_settle(w);
 }
@@ -405,7 +424,7 @@ goes_through(const struct io_write *w)
 {
 	struct stat st;
 
-	return wanted(w) == IO_DATA_SYNC && !w->extending &&
+	return wanted(w) == IO_DATA_SYNC && !w->extending && !w->cached &&
 	       (w->atomic || w->split.reason == SPLIT_ALIGNED) &&
 	       volume_facts(w->file->volume)->sync_by_fua &&
 	       sync_alone(w->file, &w->lock) && fstat(w->file->fd, &st) == 0 &&
@@ -430,6 +449,23 @@ solo_start(struct io_write *w)
 
 /* begin -------------------------------------------------------------------- */
 
+/*
+ * What others have in the page cache is written there. A direct write would
+ * take it from them, and with each of its pages the whole folio, of up to 2 MiB
+ * (a file that a local reader has warmed would soon be cold). And while they
+ * read along, their readahead makes folios that reach over an edge and a direct
+ * write in flight: then the kernel cannot invalidate, and fails a sync. So this
+ * holds in every edges mode, though with other edges than dropped ones the
+ * pages may be our own.
+ */
+static bool
+is_cached(const struct io_write *w)
+{
+	const struct segment *m = &w->split.middle;
+
+	return m->bytes > 0 && inode_cached(w->file, m->offset, m->bytes);
+}
+
 /* The ranges are ours. */
 static void
 write_begin(struct io_write *w)
@@ -451,7 +487,7 @@ write_begin(struct io_write *w)
 		extend_start(w);
 		return;
 	}
-	if (head->bytes > 0)
+	if (head->bytes > 0 && !w->joins)
 		piece_start(w, &w->piece[PIECE_HEAD], head->offset, head->bytes,
 			    false);
 	write_go_on(w);
@@ -462,30 +498,13 @@ write_lock_ready(struct range_lock *l)
 {
 	struct io_write *w = container_of(l, struct io_write, lock);
 
+	/* It has waited: what was so when it was cut may not be so now. */
+	w->cached = !w->atomic && is_cached(w);
 	w->may_block = false; /* it was true then */
 	write_begin(w);
 }
 
 /* start -------------------------------------------------------------------- */
-
-/*
- * What others have in the page cache is written there. A direct write would
- * take it from them, and with each of its pages the whole folio, of up to 2 MiB
- * (a file that a local reader has warmed would soon be cold). And while they
- * read along, their readahead makes folios that reach over an edge and a direct
- * write in flight: then the kernel cannot invalidate, and fails a sync. With
- * other edges than dropped ones the pages may be our own; where READs have read
- * ahead (the modes may have been others then) that does not count.
- */
-static bool
-goes_cached(const struct io_write *w)
-{
-	const struct segment *m = &w->split.middle;
-
-	return m->bytes > 0 &&
-	       (w->drop || atomic_load(&w->file->inode->read_ahead)) &&
-	       inode_cached(w->file, m->offset, m->bytes);
-}
 
 /*
  * A small stable WRITE that will go solo: as a whole it costs one write to the
@@ -534,16 +553,48 @@ choose(struct io_write *w)
 		    w->policy.write_mode);
 	w->drop = w->policy.write_mode == IO_DONTCACHE ||
 		  (w->policy.write_mode == IO_DIRECT &&
-		   w->policy.edges == IO_EDGES_DROP);
+		   (w->policy.edges == IO_EDGES_DROP ||
+		    w->policy.edges == IO_EDGES_JOIN));
 	if (w->policy.torn_free && choose_atomic(w))
 		return;
-	if (goes_cached(w))
+	if (is_cached(w))
 		split_whole(&w->split, w->offset, w->bytes, SPLIT_CACHED);
 	else if (goes_lone(w))
 		split_whole(&w->split, w->offset, w->bytes, SPLIT_LONE);
 	if (f->dontcache && w->policy.write_mode == IO_DIRECT &&
 	    w->policy.edges == IO_EDGES_DONTCACHE)
 		w->buffered_rwf = RWF_DONTCACHE;
+}
+
+/* Memory for the block of each edge, before anything is written. */
+static bool
+goes_joined(struct io_write *w)
+{
+	const struct split *s = &w->split;
+
+	if (w->policy.edges != IO_EDGES_JOIN || s->reason != SPLIT_YES ||
+	    wanted(w) != IO_UNSTABLE)
+		return false;
+	if (s->head.bytes > 0)
+		w->join[0] = join_block_new(w->file);
+	if (s->tail.bytes > 0)
+		w->join[1] = join_block_new(w->file);
+	return (s->head.bytes == 0 || w->join[0] != NULL) &&
+	       (s->tail.bytes == 0 || w->join[1] != NULL);
+}
+
+/* What waits in memory below it is older: that goes first. Its own edges only
+ * join what is there. */
+static bool
+meets_joined(const struct io_write *w)
+{
+	struct inode *i = w->file->inode;
+
+	if (!join_any(i))
+		return false;
+	return w->joins ? join_overlaps(i, w->split.middle.offset,
+					w->split.middle.bytes)
+			: join_overlaps(i, w->offset, w->bytes);
 }
 
 static void
@@ -565,7 +616,7 @@ add_parts(struct io_write *w)
 {
 	const struct split *s = &w->split;
 
-	if (s->head.bytes > 0)
+	if (s->head.bytes > 0 && !w->joins)
 		range_add(&w->lock, RANGE_BUFFERED, s->head.offset,
 			  s->head.bytes);
 	if (s->middle.bytes > 0) {
@@ -574,7 +625,7 @@ add_parts(struct io_write *w)
 		range_add(&w->lock, RANGE_DIRECT, s->middle.offset,
 			  s->middle.bytes);
 	}
-	if (s->tail.bytes > 0)
+	if (s->tail.bytes > 0 && !w->joins)
 		range_add(&w->lock, RANGE_BUFFERED, s->tail.offset,
 			  s->tail.bytes);
 }
@@ -615,13 +666,38 @@ dirty_bytes(const struct segment *s)
 static bool
 write_admit(struct io_write *w)
 {
-	w->room.bytes =
-		dirty_bytes(&w->split.head) + dirty_bytes(&w->split.tail);
+	if (!w->joins)
+		w->room.bytes = dirty_bytes(&w->split.head) +
+				dirty_bytes(&w->split.tail);
 	if (w->room.bytes == 0)
 		return true;
 	w->room.reactor = w->reactor;
 	w->room.ready = write_room_ready;
 	return flush_admit(volume_account(w->file->inode->volume), &w->room);
+}
+
+static void
+write_ask(struct io_write *w)
+{
+	if (write_admit(w))
+		write_enter(w);
+	else
+		count_add(&counters(w)->dirty_waits, 1);
+}
+
+static void
+write_join_run(struct work *work)
+{
+	join_flush(container_of(work, struct io_write, work)->file);
+}
+
+static void
+write_join_done(struct work *work)
+{
+	struct io_write *w = container_of(work, struct io_write, work);
+
+	w->may_block = false; /* it was true then */
+	write_ask(w);
 }
 
 void
@@ -643,12 +719,21 @@ io_write_start(struct io_write *w)
 		return;
 	}
 	w->policy = volume_policy(w->file->volume);
+	if (w->policy.write_mode == IO_AUTO)
+		w->policy.write_mode =
+			auto_write(w->file, w->offset, w->bytes, wanted(w),
+				   reactor_now_ns(w->reactor));
 	choose(w);
 	trace_split(w, file_id(w->file), w->offset, w->bytes, w->split.reason,
 		    w->split.middle.bytes);
+	w->joins = goes_joined(w);
 	count_write(w);
-	if (write_admit(w))
-		write_enter(w);
-	else
-		count_add(&counters(w)->dirty_waits, 1);
+	if (!meets_joined(w)) {
+		write_ask(w);
+		return;
+	}
+	w->work = (struct work){ .run = write_join_run,
+				 .done = write_join_done,
+				 .reactor = w->reactor };
+	work_submit(reactor_engine(w->reactor), WORK_META, &w->work);
 }

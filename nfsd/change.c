@@ -9,6 +9,7 @@
  */
 #include "nfsd/proc.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 enum nfsstat3
@@ -65,6 +66,17 @@ change_sync(const struct object *o, int other_fd)
 	if (!o->access.options->sync)
 		return NFS3_OK;
 	return change_sync_always(o, other_fd);
+}
+
+void
+change_settle(struct change *c)
+{
+	struct stat st;
+
+	if (fstatat(c->dir.fd, c->name.text, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISREG(st.st_mode))
+		file_settle(server_engine(c->dir.rq->server),
+			    c->dir.access.volume, st.st_ino);
 }
 
 void

@@ -1,12 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvnfsctl why FILE: how the server reads and writes a file, and why. Runs on
- * the control thread. The file is named by its path on the server.
+ * nvnfsctl why FILE: how the server reads and writes a file, why, and what it
+ * has seen of it. Runs on the control thread. The file is named by its path on
+ * the server.
  */
 #include "nfsd/ctl.h"
 #include "nfsd/server.h"
 
 #include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static unsigned
+percent(uint64_t a, uint64_t n)
+{
+	return n == 0 ? 0 : (unsigned)(100 * a / n);
+}
+
+/* What a file was used for lately. */
+static struct json_object *
+evidence_json(const struct io_learned *l)
+{
+	struct json_object *o = json_object_new_object();
+
+	ctl_put(o, "reads", l->reads);
+	ctl_put(o, "read_bytes_mean",
+		l->reads == 0 ? 0 : l->read_bytes / l->reads);
+	ctl_put(o, "reads_in_order_percent",
+		percent(l->reads_in_order, l->reads));
+	ctl_put(o, "read_again_percent",
+		percent(l->read_again, l->read_samples));
+	ctl_put(o, "read_after_write_percent",
+		percent(l->read_written, l->read_samples));
+	ctl_put(o, "writes", l->writes);
+	ctl_put(o, "write_bytes_mean",
+		l->writes == 0 ? 0 : l->write_bytes / l->writes);
+	ctl_put(o, "writes_aligned_percent",
+		percent(l->writes_aligned, l->writes));
+	ctl_put(o, "writes_stable_percent",
+		percent(l->writes_stable, l->writes));
+	ctl_put(o, "written_again_percent",
+		percent(l->written_again, l->written_samples));
+	ctl_put(o, "span_bytes", l->span_bytes);
+	ctl_put(o, "keep_bytes_max", l->keep_bytes);
+	ctl_put(o, "memory_pressure_percent", l->pressure);
+	return o;
+}
+
+static const char *
+read_reason(const struct io_policy *p, const struct io_learned *l)
+{
+	if (p->read_mode != IO_AUTO)
+		return "the export says so";
+	switch (l->read_mode) {
+	case IO_BUFFERED:
+		return "what is read was used before, and fits into memory";
+	case IO_DONTCACHE:
+		return "small READs in order profit from readahead";
+	default:
+		return "nothing that the page cache would be good for";
+	}
+}
+
+static const char *
+write_reason(const struct io_policy *p, const struct io_learned *l)
+{
+	if (p->write_mode != IO_AUTO)
+		return "the export says so";
+	if (l->write_mode == IO_BUFFERED)
+		return "what is written is soon written or read again";
+	return "nothing that the page cache would be good for";
+}
+
+/* learned is NULL where nothing was. */
+static struct json_object *
+why_json(const struct export *e, const struct io_policy *p,
+	 const struct io_learned *learned)
+{
+	struct json_object *o = json_object_new_object();
+	struct io_learned l = { .read_mode = IO_DIRECT,
+				.write_mode = IO_DIRECT };
+	enum io_mode read_mode = p->read_mode, write_mode = p->write_mode;
+
+	if (learned != NULL)
+		l = *learned;
+	if (read_mode == IO_AUTO)
+		read_mode = l.read_mode;
+	if (write_mode == IO_AUTO)
+		write_mode = l.write_mode;
+	ctl_put_text(o, "export", e->path);
+	ctl_put_text(o, "read-mode", io_mode_name(read_mode));
+	ctl_put_text(o, "read-why", read_reason(p, &l));
+	ctl_put_text(o, "write-mode", io_mode_name(write_mode));
+	ctl_put_text(o, "write-why", write_reason(p, &l));
+	ctl_put_text(o, "edges", io_edges_name(p->edges));
+	if (learned != NULL)
+		json_object_object_add(o, "evidence", evidence_json(learned));
+	return o;
+}
+
+static int
+why_of(struct server *s, const struct export *e, const char *path,
+       struct json_object **ret, struct ctl_error *error)
+{
+	struct volume *v = e->rw != NULL ? e->rw : e->ro;
+	struct io_policy p = volume_policy(v);
+	struct io_learned l;
+	struct stat st;
+	bool learned;
+
+	if (stat(path, &st) != 0)
+		return ctl_fail(error, -errno, "%s: %s", path, strerror(errno));
+	learned = S_ISREG(st.st_mode) &&
+		  file_learned(s->engine, v, st.st_ino, &l);
+	*ret = why_json(e, &p, learned ? &l : NULL);
+	return 0;
+}
 
 int
 ctl_why(struct server *s, struct json_object *args, struct json_object **ret,
@@ -14,30 +123,15 @@ ctl_why(struct server *s, struct json_object *args, struct json_object **ret,
 {
 	const char *path = ctl_arg(args, "path"), *rest;
 	struct export_table *t;
-	struct json_object *o;
-	struct io_policy p;
 	struct export *e;
+	int rc;
 
 	if (path == NULL)
 		return ctl_fail(error, -EINVAL, "no file is named");
 	t = server_exports_get(s);
 	e = export_find_path(t, path, &rest);
-	if (e == NULL) {
-		export_table_put(t);
-		return ctl_fail(error, -ENOENT, "%s lies in no export", path);
-	}
-	p = volume_policy(e->rw != NULL ? e->rw : e->ro);
-	o = json_object_new_object();
-	json_object_object_add(o, "export", json_object_new_string(e->path));
-	json_object_object_add(
-		o, "read-mode",
-		json_object_new_string(io_mode_name(p.read_mode)));
-	json_object_object_add(
-		o, "write-mode",
-		json_object_new_string(io_mode_name(p.write_mode)));
-	json_object_object_add(o, "edges",
-			       json_object_new_string(io_edges_name(p.edges)));
+	rc = e == NULL ? ctl_fail(error, -ENOENT, "%s lies in no export", path)
+		       : why_of(s, e, path, ret, error);
 	export_table_put(t);
-	*ret = o;
-	return 0;
+	return rc;
 }

@@ -30,11 +30,13 @@
 
 static_assert((int)CONF_BUFFERED == (int)IO_BUFFERED &&
 		      (int)CONF_DONTCACHE == (int)IO_DONTCACHE &&
-		      (int)CONF_DIRECT == (int)IO_DIRECT,
+		      (int)CONF_DIRECT == (int)IO_DIRECT &&
+		      (int)CONF_AUTO == (int)IO_AUTO,
 	      "modes");
 static_assert((int)CONF_EDGES_DROP == (int)IO_EDGES_DROP &&
 		      (int)CONF_EDGES_DONTCACHE == (int)IO_EDGES_DONTCACHE &&
-		      (int)CONF_EDGES_BUFFERED == (int)IO_EDGES_BUFFERED,
+		      (int)CONF_EDGES_BUFFERED == (int)IO_EDGES_BUFFERED &&
+		      (int)CONF_EDGES_JOIN == (int)IO_EDGES_JOIN,
 	      "edges");
 static_assert((int)CONF_STABLE_NONE == (int)IO_UNSTABLE &&
 		      (int)CONF_STABLE_DATA == (int)IO_DATA_SYNC &&

@@ -9,11 +9,14 @@
  */
 #include "nfsd/nfs3.h"
 
+#include "io/io.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 static_assert(NFS3_STATX_MASK == STATX_BASIC_STATS, "what fattr3 needs");
 
@@ -184,10 +187,20 @@ nfs3_pre_op_from_statx(struct pre_op_attr *out, const struct statx *st)
 	time_from_statx(&out->ctime, &st->stx_ctime);
 }
 
+void
+nfs3_statx_size(struct statx *st)
+{
+	if (S_ISREG(st->stx_mode))
+		st->stx_size =
+			io_size(makedev(st->stx_dev_major, st->stx_dev_minor),
+				st->stx_ino, st->stx_size);
+}
+
 int
 nfs3_statx(int fd, struct statx *st)
 {
 	if (statx(fd, "", AT_EMPTY_PATH, NFS3_STATX_MASK, st) < 0)
 		return -errno;
+	nfs3_statx_size(st);
 	return 0;
 }

@@ -214,6 +214,8 @@ nfs3_rename(struct request *rq)
 		status = nfs3_status(rename_locked(&from, &to, &victim_fd));
 	change_forget(&to.dir, victim_fd);
 	if (status == NFS3_OK)
+		change_settle(&to);
+	if (status == NFS3_OK)
 		status = change_sync(&from.dir, to.dir.fd);
 	change_close(&to);
 	change_close(&from);

@@ -76,6 +76,8 @@ enum nfsstat3 change_sync_always(const struct object *o, int other_fd);
 /* A link to victim_fd (O_PATH; -1: none) went away: where it was the last, the
  * open-file cache lets go of it. Closes victim_fd. */
 void change_forget(struct object *o, int victim_fd);
+/* Its name has a file of a new place: nothing of that shall wait in memory. */
+void change_settle(struct change *c);
 
 /* sattr.c: a sattr3 put on an inode
  * ---------------------------------------------- */

@@ -374,6 +374,8 @@ local_something(struct mix_slot *s)
 	uint64_t n = below(s->mix, 16);
 
 	choose(s);
+	if (s->file->remote)
+		return;
 	if (n == 0 && s->mix->truncate)
 		local_truncate(s);
 	else if (n < 6)

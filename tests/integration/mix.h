@@ -21,6 +21,7 @@ struct mix_file {
 	uint8_t verf[MIX_WAYS_MAX][8];
 	bool has_verf[MIX_WAYS_MAX];
 	unsigned ways;
+	bool remote; /* nobody uses it locally: some of it waits in memory */
 	struct shadow *shadow;
 	/* private */
 	int fd, direct_fd; /* a local process's; direct_fd -1: none */

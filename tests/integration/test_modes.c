@@ -6,6 +6,7 @@
  * process, local readers and writers among the calls; one more file is used
  * through three exports of different modes at the same time. On XFS and ext4
  * with 4096- and 512-byte blocks and on btrfs, by both engines.
+ * Where edges wait in the server's memory nobody else comes by.
  * NVNFSD_TEST_SECONDS makes each run at least that long.
  */
 #include "mix.h"
@@ -13,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define OPERATIONS_MIN 6000u /* of each file system, by all files together */
@@ -31,6 +33,9 @@ static const struct mode {
 	{ "direct", "direct", "buffered" },
 	{ "dontcache", "direct", "buffered" },
 	{ "buffered", "direct", "buffered" },
+	{ "direct", "direct", "join" },
+	{ "dontcache", "direct", "join" },
+	{ "buffered", "direct", "join" },
 	{ "direct", "dontcache", "drop" },
 	{ "dontcache", "dontcache", "drop" },
 	{ "buffered", "dontcache", "drop" },
@@ -113,6 +118,7 @@ make_files(struct world *w)
 		(void)snprintf(name, sizeof(name), "m%u/f", i);
 		mix_file_init(&w->file[i], r, &dir, harness_path(w->h, name),
 			      "f");
+		w->file[i].remote = strcmp(modes[i].edges, "join") == 0;
 	}
 	for (i = NESTED; i-- > 0;) {
 		mount_dir(w, nested[i], &dir);

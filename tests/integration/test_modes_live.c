@@ -34,7 +34,7 @@ static const struct key {
 } keys[] = {
 	{ "read-mode", { "buffered", "dontcache", "direct" }, 3 },
 	{ "write-mode", { "buffered", "dontcache", "direct", "direct" }, 4 },
-	{ "edges", { "drop", "dontcache", "buffered" }, 3 },
+	{ "edges", { "drop", "dontcache", "buffered", "join", "join" }, 5 },
 	{ "direct-min", { "0", "4k", "32k", "64k", "1M" }, 5 },
 	{ "stable-floor", { "none", "none", "none", "data", "file" }, 5 },
 	{ "dirty-max", { "1M", "2M", "64M" }, 3 },
@@ -52,6 +52,7 @@ struct world {
 	pthread_t changer;
 	_Atomic bool enough;
 	uint64_t seed;
+	bool join; /* edges=join is among the modes, and nobody comes locally */
 	/* the changer's, until it is joined */
 	uint64_t changes;
 	char trouble[300]; /* the first */
@@ -85,7 +86,12 @@ random_set(struct world *w, char *text, size_t bytes)
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct key *k = &keys[(first + i) % KEYS];
-		uint64_t v = mix_random(&w->seed) % k->values;
+		unsigned values = k->values;
+		uint64_t v;
+
+		if (strcmp(k->name, "edges") == 0 && !w->join)
+			values -= 2;
+		v = mix_random(&w->seed) % values;
 
 		at += (size_t)snprintf(text + at, bytes - at, "%s\"%s\":\"%s\"",
 				       i > 0 ? "," : "", k->name, k->value[v]);
@@ -185,6 +191,7 @@ make_files(struct world *w)
 		assert_int_equal(raw_mount(r, w->dir[i], &dir), 0);
 		(void)snprintf(path, sizeof(path), "%s/f", w->dir[i]);
 		mix_file_init(&w->file[i], r, &dir, path, "f");
+		w->file[i].remote = w->join;
 	}
 }
 
@@ -222,7 +229,7 @@ finish(struct world *w)
 }
 
 static void
-run(const char *fs, unsigned sector, const char *engine)
+run(const char *fs, unsigned sector, const char *engine, bool join)
 {
 	struct world *w = calloc(1, sizeof(*w));
 
@@ -234,14 +241,15 @@ run(const char *fs, unsigned sector, const char *engine)
 		skip();
 		return;
 	}
+	w->join = join;
 	w->seed = w->mix.seed = 0x2545f4914f6cdd1du ^ sector;
 	start(w, engine);
 	mix_run(&w->mix);
 	finish(w);
-	print_message("%s/%u %s: %" PRIu64 " changes, %" PRIu64
+	print_message("%s/%u %s%s: %" PRIu64 " changes, %" PRIu64
 		      " WRITEs, %" PRIu64 " READs, %" PRIu64 " COMMITs\n",
-		      fs, sector, engine, w->changes, w->mix.writes,
-		      w->mix.reads, w->mix.commits);
+		      fs, sector, engine, join ? " join" : "", w->changes,
+		      w->mix.writes, w->mix.reads, w->mix.commits);
 	mix_check(&w->mix);
 	assert_int_equal(harness_stat(w->h, "verifier_changes"), 0);
 	flow_free(w->mix.flow);
@@ -259,31 +267,49 @@ run(const char *fs, unsigned sector, const char *engine)
 static void
 test_xfs_4096(void **state)
 {
-	run("xfs", 4096, "uring");
+	run("xfs", 4096, "uring", false);
+}
+
+static void
+test_xfs_4096_join(void **state)
+{
+	run("xfs", 4096, "uring", true);
+}
+
+static void
+test_ext4_4096_join(void **state)
+{
+	run("ext4", 4096, "uring", true);
+}
+
+static void
+test_xfs_512_threads_join(void **state)
+{
+	run("xfs", 512, "threads", true);
 }
 
 static void
 test_xfs_512(void **state)
 {
-	run("xfs", 512, "uring");
+	run("xfs", 512, "uring", false);
 }
 
 static void
 test_ext4_4096(void **state)
 {
-	run("ext4", 4096, "uring");
+	run("ext4", 4096, "uring", false);
 }
 
 static void
 test_xfs_4096_threads(void **state)
 {
-	run("xfs", 4096, "threads");
+	run("xfs", 4096, "threads", false);
 }
 
 static void
 test_ext4_512_threads(void **state)
 {
-	run("ext4", 512, "threads");
+	run("ext4", 512, "threads", false);
 }
 
 int
@@ -292,6 +318,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_xfs_4096),
 		cmocka_unit_test(test_xfs_512),
+		cmocka_unit_test(test_xfs_4096_join),
+		cmocka_unit_test(test_ext4_4096_join),
+		cmocka_unit_test(test_xfs_512_threads_join),
 		cmocka_unit_test(test_ext4_4096),
 		cmocka_unit_test(test_xfs_4096_threads),
 		cmocka_unit_test(test_ext4_512_threads),

@@ -35,7 +35,8 @@ test_modes(void **state)
 {
 	static const char *const modes[] = { "buffered", "dontcache",
 					     "direct" };
-	static const char *const edges[] = { "drop", "dontcache", "buffered" };
+	static const char *const edges[] = { "drop", "dontcache", "buffered",
+					     "join" };
 	static const char *const stable[] = { "none", "data", "file" };
 	enum conf_mode m;
 	enum conf_edges e;

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Modes by experience (write-mode=auto, read-mode=auto). The object is struct
+ * learned, of an inode that is used in such a mode: what its READs and WRITEs
+ * were like lately, and the mode that follows from it. Under the inode's mutex.
+ *
+ * The question is always whether the page cache would serve the same bytes more
+ * than once before it has to let go of them. So some bytes of the file are
+ * samples, at most SAMPLES of them and evenly spread: a READ or WRITE that
+ * covers one looks whether it was read or written not long ago. The rest is
+ * direct: for small and misaligned WRITEs direct mode has the page cache
+ * anyway. How much may be kept follows from the memory that there is, which the
+ * clock asks for.
+ *
+ * It knows no client: all users of a file are one.
+ */
+#include "io/file.h"
+#include "io/reactor.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAMPLES       256u
+#define SAMPLE_NS_MAX (20 * NS_PER_S) /* then it was too long ago */
+#define JUDGE_NS      (500 * NS_PER_MS)
+#define CALLS_MAX     2048u /* then all counts are halved */
+#define SAMPLED_MIN   8u    /* less says nothing */
+#define SMALL_READ    (128u << 10)
+#define PRESSURE_MAX  10u /* percent of the time, see psi */
+#define KEEP_SHARE    4u  /* of the available memory, for one file */
+
+struct learned {
+	struct io_learned l;            /* what can be asked for */
+	unsigned shift;                 /* samples are 2^shift bytes apart */
+	uint64_t read_next;             /* where the last READ ended */
+	uint64_t judged_ns, first, end; /* bytes used lately */
+	enum io_mode read_next_mode, write_next_mode;
+	struct {
+		uint64_t at;
+		uint64_t read_ns, written_ns;
+	} sample[SAMPLES];
+};
+
+/* samples ------------------------------------------------------------------ */
+
+static void
+choose_shift(struct learned *k, uint64_t size)
+{
+	unsigned shift = 12;
+
+	while (size >> shift >= SAMPLES)
+		shift++;
+	if (shift == k->shift)
+		return;
+	k->shift = shift;
+	memset(k->sample, 0, sizeof(k->sample));
+}
+
+static bool
+recent(uint64_t then, uint64_t now)
+{
+	return then != 0 && now - then <= SAMPLE_NS_MAX;
+}
+
+struct seen {
+	uint32_t samples, read, written;
+};
+
+/* The samples inside [start, end), each in the middle of its stretch. */
+static struct seen
+look(struct learned *k, uint64_t start, uint64_t end, bool write, uint64_t now)
+{
+	uint64_t half = 1ull << (k->shift - 1);
+	uint64_t n = start <= half ? 0
+				   : (start - half + (1ull << k->shift) - 1) >>
+					     k->shift;
+	struct seen s = { 0 };
+
+	for (; (n << k->shift) + half < end; n++) {
+		uint64_t at = (n << k->shift) + half;
+		unsigned i = (unsigned)(n % SAMPLES);
+
+		s.samples++;
+		if (k->sample[i].at != at) {
+			k->sample[i].at = at;
+			k->sample[i].read_ns = k->sample[i].written_ns = 0;
+		}
+		s.read += recent(k->sample[i].read_ns, now);
+		s.written += recent(k->sample[i].written_ns, now);
+		if (write)
+			k->sample[i].written_ns = now;
+		else
+			k->sample[i].read_ns = now;
+	}
+	return s;
+}
+
+/* judging ------------------------------------------------------------------ */
+
+static uint64_t
+keep_bytes(const struct inode *i)
+{
+	return atomic_load(&i->cache->memory_bytes) / KEEP_SHARE;
+}
+
+static bool
+pressed(const struct inode *i)
+{
+	return atomic_load(&i->cache->memory_pressure) > PRESSURE_MAX;
+}
+
+/* a of n, in percent; 0 where there are too few to tell. */
+static unsigned
+percent(uint64_t a, uint64_t n)
+{
+	return n < SAMPLED_MIN ? 0 : (unsigned)(100 * a / n);
+}
+
+static enum io_mode
+judge_write(const struct inode *i, const struct io_learned *l)
+{
+	int64_t share = atomic_load(&volume_account(i->volume)->share);
+
+	/* Written again before it is written back. */
+	if (percent(l->written_again, l->written_samples) >= 50 &&
+	    l->span_bytes <= (uint64_t)share)
+		return IO_BUFFERED;
+	if (percent(l->read_written, l->read_samples) >= 50 && !pressed(i) &&
+	    l->span_bytes <= keep_bytes(i))
+		return IO_BUFFERED;
+	return IO_DIRECT;
+}
+
+static enum io_mode
+judge_read(const struct inode *i, const struct io_learned *l)
+{
+	if (percent(l->read_again + l->read_written, l->read_samples) >= 30 &&
+	    !pressed(i) && l->span_bytes <= keep_bytes(i))
+		return IO_BUFFERED;
+	/* Readahead is for streams of small READs. */
+	if (l->reads >= SAMPLED_MIN && l->read_bytes / l->reads < SMALL_READ &&
+	    percent(l->reads_in_order, l->reads) >= 75)
+		return IO_DONTCACHE;
+	return IO_DIRECT;
+}
+
+/* What was found twice in a row holds. */
+static void
+settle(enum io_mode *mode, enum io_mode *next, enum io_mode found)
+{
+	if (*next == found)
+		*mode = found;
+	*next = found;
+}
+
+static void
+forget_half(struct learned *k)
+{
+	struct io_learned *l = &k->l;
+
+	if (l->reads + l->writes < CALLS_MAX)
+		return;
+	l->reads /= 2;
+	l->read_bytes /= 2;
+	l->reads_in_order /= 2;
+	l->read_samples /= 2;
+	l->read_again /= 2;
+	l->read_written /= 2;
+	l->writes /= 2;
+	l->write_bytes /= 2;
+	l->writes_aligned /= 2;
+	l->writes_stable /= 2;
+	l->written_samples /= 2;
+	l->written_again /= 2;
+	k->first = k->end = 0;
+}
+
+static void
+judge(struct inode *i, struct learned *k, uint64_t now)
+{
+	if (now - k->judged_ns < JUDGE_NS)
+		return;
+	k->judged_ns = now;
+	k->l.keep_bytes = keep_bytes(i);
+	k->l.pressure = atomic_load(&i->cache->memory_pressure);
+	settle(&k->l.write_mode, &k->write_next_mode, judge_write(i, &k->l));
+	settle(&k->l.read_mode, &k->read_next_mode, judge_read(i, &k->l));
+	forget_half(k);
+}
+
+/* learning ----------------------------------------------------------------- */
+
+static struct learned *
+of_inode(struct inode *i)
+{
+	if (i->learned == NULL) {
+		i->learned = calloc(1, sizeof(*i->learned));
+		if (i->learned == NULL)
+			return NULL;
+		i->learned->l.read_mode = i->learned->l.write_mode = IO_DIRECT;
+		i->learned->read_next_mode = i->learned->write_next_mode =
+			IO_DIRECT;
+		atomic_store(&i->cache->learns, true);
+	}
+	return i->learned;
+}
+
+static void
+widen(struct learned *k, uint64_t start, uint64_t end)
+{
+	if (k->end == 0 || start < k->first)
+		k->first = start;
+	if (end > k->end)
+		k->end = end;
+	k->l.span_bytes = k->end - k->first;
+	if (end >> k->shift >= SAMPLES || k->shift == 0)
+		choose_shift(k, end);
+}
+
+enum io_mode
+auto_write(struct file *f, uint64_t offset, uint32_t bytes,
+	   enum io_stable stable, uint64_t now)
+{
+	struct inode *i = f->inode;
+	enum io_mode mode = IO_DIRECT;
+	uint32_t cut = f->facts.cut;
+	struct learned *k;
+	struct seen s;
+
+	pthread_mutex_lock(&i->mutex);
+	k = of_inode(i);
+	if (k != NULL) {
+		widen(k, offset, offset + bytes);
+		s = look(k, offset, offset + bytes, true, now);
+		k->l.writes++;
+		k->l.write_bytes += bytes;
+		k->l.writes_aligned +=
+			cut != 0 && offset % cut == 0 && bytes % cut == 0;
+		k->l.writes_stable += stable != IO_UNSTABLE;
+		k->l.written_samples += s.samples;
+		k->l.written_again += s.written;
+		judge(i, k, now);
+		mode = k->l.write_mode;
+	}
+	pthread_mutex_unlock(&i->mutex);
+	return volume_nearest_mode(f->volume, mode);
+}
+
+enum io_mode
+auto_read(struct file *f, uint64_t offset, uint32_t bytes, uint64_t now)
+{
+	struct inode *i = f->inode;
+	enum io_mode mode = IO_DIRECT;
+	struct learned *k;
+	struct seen s;
+
+	pthread_mutex_lock(&i->mutex);
+	k = of_inode(i);
+	if (k != NULL) {
+		widen(k, offset, offset + bytes);
+		s = look(k, offset, offset + bytes, false, now);
+		k->l.reads++;
+		k->l.read_bytes += bytes;
+		k->l.reads_in_order += offset == k->read_next;
+		k->read_next = offset + bytes;
+		k->l.read_samples += s.samples;
+		k->l.read_again += s.read;
+		k->l.read_written += s.written;
+		judge(i, k, now);
+		mode = k->l.read_mode;
+	}
+	pthread_mutex_unlock(&i->mutex);
+	return volume_nearest_mode(f->volume, mode);
+}
+
+bool
+file_learned(struct engine *e, const struct volume *v, uint64_t ino,
+	     struct io_learned *ret)
+{
+	struct file *f = cache_find_file(engine_files(e), volume_dev(v), ino);
+	bool is;
+
+	if (f == NULL)
+		return false;
+	pthread_mutex_lock(&f->inode->mutex);
+	is = f->inode->learned != NULL;
+	if (is)
+		*ret = f->inode->learned->l;
+	pthread_mutex_unlock(&f->inode->mutex);
+	file_put(f);
+	return is;
+}
+
+/* memory ------------------------------------------------------------------- */
+
+/* The number behind word in a file, or otherwise. */
+static uint64_t
+number_in(const char *path, const char *word, uint64_t otherwise)
+{
+	FILE *f = fopen(path, "re");
+	char line[160];
+	uint64_t n = otherwise;
+
+	if (f == NULL)
+		return otherwise;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		const char *at = strstr(line, word);
+
+		if (at == NULL)
+			continue;
+		n = strtoull(at + strlen(word), NULL, 10);
+		break;
+	}
+	(void)fclose(f);
+	return n;
+}
+
+/* "0::/system.slice/x.service": where this process's own limits are. */
+static void
+own_group(char path[256])
+{
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[200] = "";
+
+	path[0] = '\0';
+	if (f == NULL)
+		return;
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, "0::", 3) == 0) {
+			line[strcspn(line, "\n")] = '\0';
+			(void)snprintf(path, 256, "/sys/fs/cgroup%s", line + 3);
+		}
+	(void)fclose(f);
+}
+
+static uint64_t
+group_room(const char *group)
+{
+	char path[300];
+	uint64_t max, used, cache;
+
+	(void)snprintf(path, sizeof(path), "%s/memory.max", group);
+	max = number_in(path, "", 0); /* "max": 0 */
+	if (max == 0)
+		return UINT64_MAX;
+	(void)snprintf(path, sizeof(path), "%s/memory.current", group);
+	used = number_in(path, "", 0);
+	(void)snprintf(path, sizeof(path), "%s/memory.stat", group);
+	cache = number_in(path, "inactive_file ", 0) +
+		number_in(path, "\nactive_file ", 0);
+	used = used > cache ? used - cache : 0;
+	return max > used ? max - used : 0;
+}
+
+void
+auto_look_at_memory(struct file_cache *c)
+{
+	uint64_t room = number_in("/proc/meminfo", "MemAvailable:", 0) << 10;
+	char group[256], path[300];
+	uint64_t own;
+
+	own_group(group);
+	(void)snprintf(path, sizeof(path), "%s/memory.pressure", group);
+	own = group_room(group);
+	atomic_store(&c->memory_bytes, own < room ? own : room);
+	atomic_store(&c->memory_pressure,
+		     (unsigned)number_in(path, "some avg10=",
+					 number_in("/proc/pressure/memory",
+						   "some avg10=", 0)));
+}
