@@ -335,14 +335,22 @@ own_group(char path[256])
 	(void)fclose(f);
 }
 
+/* memory.max; 0: no limit. */
+static uint64_t
+group_max(const char *group)
+{
+	char path[300];
+
+	(void)snprintf(path, sizeof(path), "%s/memory.max", group);
+	return number_in(path, "", 0); /* "max": 0 */
+}
+
 static uint64_t
 group_room(const char *group)
 {
+	uint64_t max = group_max(group), used, cache;
 	char path[300];
-	uint64_t max, used, cache;
 
-	(void)snprintf(path, sizeof(path), "%s/memory.max", group);
-	max = number_in(path, "", 0); /* "max": 0 */
 	if (max == 0)
 		return UINT64_MAX;
 	(void)snprintf(path, sizeof(path), "%s/memory.current", group);
@@ -352,6 +360,17 @@ group_room(const char *group)
 		number_in(path, "\nactive_file ", 0);
 	used = used > cache ? used - cache : 0;
 	return max > used ? max - used : 0;
+}
+
+uint64_t
+auto_memory_max(void)
+{
+	char group[256];
+	uint64_t max;
+
+	own_group(group);
+	max = group_max(group);
+	return max == 0 ? UINT64_MAX : max;
 }
 
 void

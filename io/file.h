@@ -237,6 +237,8 @@ enum io_mode auto_read(struct file *f, uint64_t offset, uint32_t bytes,
 /* Each second: how much memory there is, and whether it is short. Blocks a
  * little. */
 void auto_look_at_memory(struct file_cache *c);
+/* How much memory this process's control group may use. Blocks a little. */
+uint64_t auto_memory_max(void);
 
 /* flusher.c ---------------------------------------------------------------- */
 

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#define DIRTY_PART 8 /* of the memory that we may use, at most */
+
 const char *
 io_mode_name(enum io_mode m)
 {
@@ -111,6 +113,15 @@ fallback_text(const struct volume_facts *f, const struct io_policy *asked,
 	return NULL;
 }
 
+/* A control group that is full of dirty pages stops everybody in it. */
+static uint64_t
+dirty_default(void)
+{
+	uint64_t part = auto_memory_max() / DIRTY_PART;
+
+	return part < IO_DIRTY_BYTES_MAX ? part : IO_DIRTY_BYTES_MAX;
+}
+
 static void
 set_limits(struct volume *v, const struct io_policy *p)
 {
@@ -118,7 +129,7 @@ set_limits(struct volume *v, const struct io_policy *p)
 	uint32_t share = p->flush_share;
 
 	if (max == 0)
-		max = IO_DIRTY_BYTES_MAX;
+		max = dirty_default();
 	if (max < IO_DIRTY_BYTES_MIN)
 		max = IO_DIRTY_BYTES_MIN;
 	if (share == 0 || share > 100)
