@@ -26,7 +26,7 @@ data_dd_rewrite() { # RECORD FLAGS
 	head -c "$(stat -c %s "$source")" /dev/zero >"$mnt/$name/f"
 	records=$((($(stat -c %s "$source") + $1 - 1) / $1))
 	for ((i = 0; i < 7; i++)); do
-		python3 "$here/calls.py" every "$source" "$mnt/$name/f" "$1" \
+		tool every "$source" "$mnt/$name/f" "$1" \
 			"$records" "$i" 7 "$2"
 	done
 	same f
@@ -78,7 +78,7 @@ data_truncate() {
 data_append() {
 	local i
 	for i in 1 2 3 4; do
-		python3 "$here/calls.py" append "$mnt/$name/f" "writer$i" 200 &
+		tool append "$mnt/$name/f" "writer$i" 200 &
 	done
 	wait -n && wait -n && wait -n && wait -n
 	is lines "$(sort -u "$work/f" | wc -l)" 800
@@ -89,8 +89,8 @@ data_append() {
 data_append_turns() {
 	local i
 	for ((i = 0; i < 8; i++)); do
-		python3 "$here/calls.py" append "$mnt/$name/f" "one$i" 3
-		python3 "$here/calls.py" append "$mnt2/$name/f" "two$i" 2
+		tool append "$mnt/$name/f" "one$i" 3
+		tool append "$mnt2/$name/f" "two$i" 2
 	done
 	is lines "$(sort -u "$work/f" | wc -l)" 40
 	cmp "$mnt/$name/f" "$mnt2/$name/f"
@@ -107,14 +107,14 @@ data_close_to_open() {
 }
 
 data_mmap() {
-	python3 "$here/calls.py" mapped "$mnt/$name/f" /dev/shm/model
+	tool mapped "$mnt/$name/f" /dev/shm/model
 	cmp /dev/shm/model "$work/f"
 	cmp /dev/shm/model "$mnt2/$name/f"
 	rm /dev/shm/model
 }
 
 data_mixed() {
-	python3 "$here/calls.py" mixed "$mnt/$name/f" /dev/shm/model "$1"
+	tool mixed "$mnt/$name/f" /dev/shm/model "$1"
 	cmp /dev/shm/model "$work/f"
 	cmp /dev/shm/model "$mnt2/$name/f"
 	rm /dev/shm/model
@@ -124,7 +124,7 @@ data_mixed() {
 # room again.
 data_full() {
 	mount -t nfs -o vers=3,nolock "localhost:$more/data" /mnt/c
-	python3 "$here/calls.py" full /mnt/c/f /mnt/c/ballast
+	tool full /mnt/c/f /mnt/c/ballast
 	rm -f /mnt/c/f /mnt/c/ballast
 	umount /mnt/c
 }

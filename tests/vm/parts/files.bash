@@ -18,7 +18,7 @@ same_tree() {
 files_exclusive() {
 	local m
 	for m in "$mnt" "$mnt" "$mnt2" "$mnt2"; do
-		python3 "$here/calls.py" exclusive "$m/$name" 150 >"/run/won.$BASHPID.$RANDOM" &
+		tool exclusive "$m/$name" 150 >"/run/won.$BASHPID.$RANDOM" &
 	done
 	wait -n && wait -n && wait -n && wait -n
 	is "names won" "$(cat /run/won.* | wc -l)" 150
@@ -68,7 +68,7 @@ files_stale() {
 }
 
 files_names() {
-	python3 "$here/calls.py" names "$mnt/$name" "$mnt2/$name" "$work"
+	tool names "$mnt/$name" "$mnt2/$name" "$work"
 	same_tree
 	refused 'name too long' touch "$mnt/$name/$(printf 'x%.0s' {1..256})"
 }
@@ -93,7 +93,7 @@ files_kinds() {
 	mknod "$d/char" c 259 70000
 	mknod "$d/block" b 511 262143 # all that XFS takes
 	mknod "$d/pipe" p
-	python3 "$here/calls.py" socket "$d/socket"
+	tool socket "$d/socket"
 	ln -s "$(printf 'y%.0s' {1..1000})" "$d/long"
 	ln -s 'to nowhere' "$d/symlink"
 	mkdir -m 1755 "$d/directory"
@@ -115,7 +115,7 @@ files_kinds() {
 
 files_links() {
 	: >"$mnt/$name/f"
-	python3 "$here/calls.py" links "$mnt/$name" 10000
+	tool links "$mnt/$name" 10000
 	is links "$(stat -c %h "$mnt2/$name/f")" 10001
 	is links "$(stat -c %h "$work/f")" 10001
 	is names "$(ls -f "$mnt2/$name" | wc -l)" 10003
@@ -142,7 +142,7 @@ files_times() {
 }
 
 files_many() {
-	python3 "$here/calls.py" many "$mnt/$name" 5000
+	tool many "$mnt/$name" 5000
 	is "names here" "$(ls -f "$mnt/$name" | sort | uniq -c | awk '$1 == 1' | wc -l)" 5002
 	is "names there" "$(ls -f "$mnt2/$name" | wc -l)" 5002
 	ls -l "$mnt2/$name" | awk 'NR > 1 {print $9}' | sort >/run/listed

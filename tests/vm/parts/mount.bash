@@ -149,7 +149,7 @@ mount_statfs() {
 tools_showmount() {
 	showmount -e localhost >/run/e
 	grep -qxE "$data +\*" /run/e
-	grep -qE "^$more/closed +192\.0\.2\.1" /run/e
+	grep -qE "^$more/closed +.*192\.0\.2\.1" /run/e
 	is exports "$(tail -n +2 /run/e | wc -l)" 5
 	try '' "localhost:$data"
 	showmount -a --no-headers localhost >/run/a
@@ -171,8 +171,8 @@ tools_dump_clean() {
 tools_rpcinfo() {
 	rpcinfo -p localhost >/run/p
 	grep -qE '^ +100003 +3 +tcp +2049 ' /run/p
-	grep -qE '^ +100005 +1 +tcp +2049 ' /run/p
-	grep -qE '^ +100005 +3 +tcp +2049 ' /run/p
+	grep -qE '^ +100005 +1 +tcp +(2049|20048) ' /run/p
+	grep -qE '^ +100005 +3 +tcp +(2049|20048) ' /run/p
 	rpcinfo -t localhost 100003 3
 	rpcinfo -t localhost 100005 3
 	rpcinfo -T tcp6 ::1 100003 3
@@ -229,8 +229,10 @@ mount_autofs() {
 }
 
 part_mount() {
-	local o
-	for o in port=2049,mountport=2049 '' soft hard sec=sys \
+	local o mountport=2049
+	[ "$server" = nvnfsd ] || mountport=20048
+	check mount-ports mount_options "port=2049,mountport=$mountport"
+	for o in '' soft hard sec=sys \
 		noac,lookupcache=none sync noacl,nordirplus; do
 		check "mount-${o:-rpcbind}" mount_options "$o"
 	done

@@ -8,15 +8,15 @@
 # for each record, while COMMAND runs; afterwards all of it must be there.
 under() {
 	local writers
-	python3 "$here/calls.py" stream "$mnt/$name/stream" 80 &
+	tool stream "$mnt/$name/stream" 80 &
 	writers=$!
-	python3 "$here/calls.py" stream "$mnt2/$name/synced" 20 sync &
+	tool stream "$mnt2/$name/synced" 20 sync &
 	writers+=" $!"
 	"$@"
 	for writer in $writers; do wait "$writer"; done
 	echo 3 >/proc/sys/vm/drop_caches
-	python3 "$here/calls.py" stream_check "$mnt/$name/stream" 80
-	python3 "$here/calls.py" stream_check "$work/synced" 20
+	tool stream_check "$mnt/$name/stream" 80
+	tool stream_check "$work/synced" 20
 }
 
 # Also calls that may not be made twice. Not with kill -9: what the server did
@@ -24,54 +24,52 @@ under() {
 # RENAME finds no such file (the kernel's server is no better).
 under_with_steps() {
 	local steps
-	python3 "$here/calls.py" steps "$mnt/$name/steps" 400 &
+	tool steps "$mnt/$name/steps" 400 &
 	steps=$!
 	under "$@"
 	wait $steps
-	python3 "$here/calls.py" steps_check "$mnt2/$name/steps" 400
+	tool steps_check "$mnt2/$name/steps" 400
 }
 
 killing() {
-	local pid
 	for _ in 1 2 3; do
 		sleep 1
-		pid=$(server_pid)
-		kill -9 "$pid"
-		server_up "$pid"
+		server_kill
 	done
 }
 
 restarting() {
 	for _ in 1 2 3; do
 		sleep 1
-		systemctl restart nvnfsd
+		systemctl restart "$server"
 	done
 }
 
 stopping() {
 	sleep 1
-	systemctl stop nvnfsd
+	systemctl stop "$server"
 	sleep 5
-	systemctl start nvnfsd
+	systemctl start "$server"
 }
 
 reloading() {
 	for _ in 1 2 3 4 5 6; do
 		sleep 0.5
-		systemctl reload nvnfsd
+		systemctl reload "$server"
 	done
 }
 
 # Reads wait for it as well, and one that was opened before goes on after.
 restart_reading() {
-	local pid
-	python3 "$here/calls.py" stream "$mnt/$name/f" 40
+	tool stream "$mnt/$name/f" 40
 	exec 3<"$mnt2/$name/f"
 	echo 3 >/proc/sys/vm/drop_caches
 	head -c 1000000 <&3 >/dev/shm/one
-	pid=$(server_pid)
-	kill -9 "$pid"
-	cat <&3 >/dev/shm/two
+	systemctl stop "$server"
+	cat <&3 >/dev/shm/two &
+	sleep 1
+	systemctl start "$server"
+	wait -n
 	exec 3<&-
 	cat /dev/shm/one /dev/shm/two | cmp - "$work/f"
 	rm /dev/shm/one /dev/shm/two
@@ -79,7 +77,7 @@ restart_reading() {
 
 # An exclusive create whose reply is lost is not told that the name exists.
 restart_exclusive() {
-	python3 "$here/calls.py" exclusive "$mnt/$name" 300 >/run/won &
+	tool exclusive "$mnt/$name" 300 >/run/won &
 	killing
 	wait -n
 	is "names won" "$(wc -l </run/won)" 300
@@ -89,9 +87,9 @@ restart_soft() {
 	mount -t nfs -o vers=3,nolock,soft,timeo=10,retrans=1 \
 		"127.0.0.3:$data" /mnt/c
 	echo >"/mnt/c/$name/f"
-	systemctl stop nvnfsd
+	systemctl stop "$server"
 	refused 'input/output error|timed out' touch "/mnt/c/$name/g"
-	systemctl start nvnfsd
+	systemctl start "$server"
 	touch "/mnt/c/$name/h"
 	umount /mnt/c
 }
@@ -102,15 +100,15 @@ restart_withdrawn() {
 	mount -t nfs -o vers=3,nolock,noac "127.0.0.3:$more/data" /mnt/c
 	echo kept >/mnt/c/f
 	exec 3<>/mnt/c/f
-	sed -i "\\|^$more/data |s|^|#|" /etc/nvnfsd/exports
-	systemctl reload nvnfsd
+	sed -i "\\|^$more/data |s|^|#|" "$exports"
+	systemctl reload "$server"
 	until ! showmount -e --no-headers localhost | grep -q "^$more/data "; do
 		sleep 0.1
 	done
 	refused 'stale file handle|permission denied' stat /mnt/c/f
 	refused 'stale file handle|permission denied' touch /mnt/c/g
-	sed -i "s|^#||" /etc/nvnfsd/exports
-	systemctl reload nvnfsd
+	sed -i "s|^#||" "$exports"
+	systemctl reload "$server"
 	until showmount -e --no-headers localhost | grep -q "^$more/data "; do
 		sleep 0.1
 	done
@@ -126,13 +124,13 @@ restart_withdrawn() {
 restart_rights() {
 	mount -t nfs -o vers=3,nolock,noac "127.0.0.3:$more/data" /mnt/c
 	echo kept >/mnt/c/f
-	sed -i "\\|^$more/data |s|rw|ro|" /etc/nvnfsd/exports
-	systemctl reload nvnfsd
+	sed -i "\\|^$more/data |s|rw|ro|" "$exports"
+	systemctl reload "$server"
 	sleep 1
 	refused 'read-only file system|permission denied' sh -c 'echo no >>/mnt/c/f'
 	is still "$(cat /mnt/c/f)" kept
-	sed -i "\\|^$more/data |s|ro|rw|" /etc/nvnfsd/exports
-	systemctl reload nvnfsd
+	sed -i "\\|^$more/data |s|ro|rw|" "$exports"
+	systemctl reload "$server"
 	sleep 1
 	# The client remembers ACCESS's answers as long as the inode.
 	echo 3 >/proc/sys/vm/drop_caches
@@ -161,6 +159,7 @@ restart_moved_out() {
 # and is served again after a reload.
 restart_unmounted() {
 	local disk
+	only_nvnfsd
 	disk=$(findmnt -no SOURCE "$more")
 	mount -t nfs -o vers=3,nolock,noac "127.0.0.3:$more/data" /mnt/c
 	exec 3<>/mnt/c/f
@@ -172,7 +171,7 @@ restart_unmounted() {
 	umount "$more"
 	fsck.ext4 -fn "$disk"
 	mount "$disk" "$more"
-	systemctl reload nvnfsd
+	systemctl reload "$server"
 	until showmount -e --no-headers localhost | grep -q "^$more/data "; do
 		sleep 0.1
 	done
@@ -189,7 +188,7 @@ part_restart() {
 	check restarted under_with_steps restarting
 	check stopped under_with_steps stopping
 	check reloaded under_with_steps reloading
-	check killed-reading restart_reading
+	check stopped-reading restart_reading
 	check killed-exclusive restart_exclusive
 	check soft restart_soft
 	check withdrawn restart_withdrawn

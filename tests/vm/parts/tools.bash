@@ -70,9 +70,9 @@ tools_git() {
 }
 
 tools_sqlite() { # JOURNAL
-	python3 "$here/calls.py" database "$mnt/$name/db" "$1"
-	python3 "$here/calls.py" database_check "$mnt2/$name/db"
-	python3 "$here/calls.py" database_check "$work/db"
+	tool database "$mnt/$name/db" "$1"
+	tool database_check "$mnt2/$name/db"
+	tool database_check "$work/db"
 }
 
 tools_make() {

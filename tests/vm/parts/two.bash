@@ -69,7 +69,7 @@ two_interleaved() { # RECORD
 	for who in 0 1; do
 		m=$one
 		[ $who = 0 ] || m=$two
-		python3 "$here/calls.py" every /dev/shm/source "$m/$name/f" \
+		tool every /dev/shm/source "$m/$name/f" \
 			"$record" "$records" $who 2 direct &
 	done
 	wait -n && wait -n
@@ -81,8 +81,8 @@ two_interleaved() { # RECORD
 
 two_exclusive() {
 	rm -f /run/won.*
-	python3 "$here/calls.py" exclusive "$one/$name" 200 >/run/won.1 &
-	python3 "$here/calls.py" exclusive "$two/$name" 200 >/run/won.2 &
+	tool exclusive "$one/$name" 200 >/run/won.1 &
+	tool exclusive "$two/$name" 200 >/run/won.2 &
 	wait -n && wait -n
 	is "names won" "$(cat /run/won.* | wc -l)" 200
 	is "names won once" "$(sort -u /run/won.* | wc -l)" 200
@@ -90,8 +90,8 @@ two_exclusive() {
 
 # Both make and remove in one directory at the same time.
 two_churn() {
-	python3 "$here/calls.py" numbers "$one/$name" one 300 &
-	python3 "$here/calls.py" numbers "$two/$name" two 300 &
+	tool numbers "$one/$name" one 300 &
+	tool numbers "$two/$name" two 300 &
 	wait -n && wait -n
 	is files "$(find "$work" -type f | wc -l)" 200
 	(cd "$work" && printf '%s\n' *) >/run/there
