@@ -78,6 +78,7 @@ enum range_kind {
 struct range_list {
 	struct range_lock *head;
 	unsigned waiting;
+	unsigned parts[RANGE_KINDS]; /* of all locks, by kind */
 };
 
 /* Zero l first; add its parts; then enter. bytes > 0. */

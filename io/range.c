@@ -60,10 +60,36 @@ locks_conflict(const struct range_lock *a, const struct range_lock *b)
 	return false;
 }
 
+static void
+count_parts(struct range_list *list, const struct range_lock *l, int by)
+{
+	for (unsigned i = 0; i < l->parts; i++)
+		list->parts[l->part[i].kind] += (unsigned)by;
+}
+
+/* Is anything of a kind there that l could conflict with? So that many READs,
+ * or many WRITEs through the page cache, need not look at each other. */
+static bool
+may_conflict(const struct range_list *list, const struct range_lock *l)
+{
+	unsigned kinds = 0, own[RANGE_KINDS] = { 0 };
+
+	for (unsigned i = 0; i < l->parts; i++) {
+		kinds |= conflicts[l->part[i].kind];
+		own[l->part[i].kind]++;
+	}
+	for (unsigned k = 0; k < RANGE_KINDS; k++)
+		if ((kinds & BIT(k)) != 0 && list->parts[k] > own[k])
+			return true;
+	return false;
+}
+
 /* Does l conflict with anyone who came before it? */
 static bool
 must_wait(const struct range_list *list, const struct range_lock *l)
 {
+	if (!may_conflict(list, l))
+		return false;
 	for (const struct range_lock *p = list->head; p != l; p = p->next)
 		if (locks_conflict(p, l))
 			return true;
@@ -104,6 +130,7 @@ range_enter(struct range_list *list, struct range_lock *l)
 {
 	assert(l->parts > 0 && l->prev == NULL);
 	append(list, l);
+	count_parts(list, l, 1);
 	l->granted = !must_wait(list, l);
 	if (!l->granted)
 		list->waiting++;
@@ -118,6 +145,7 @@ range_leave(struct range_list *list, struct range_lock *l)
 
 	assert(l->granted && l->prev != NULL);
 	unlink_lock(list, l);
+	count_parts(list, l, -1);
 	l->granted = false;
 	/* Only those behind l can have waited for it. */
 	for (struct range_lock *w = next; w != NULL && left > 0; w = w->next) {
