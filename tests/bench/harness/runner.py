@@ -23,6 +23,14 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def reason(load):
+    """Why a run is not good, if it is not."""
+    for part in (load, *load.get('beside', [])):
+        if not part.get('good', True):
+            return part.get('error', 'bytes differ')
+    return 'the client failed'
+
+
 class Runner:
     def __init__(self, build, storage, servers, out, work):
         self.clients = Clients(build, storage, work)
@@ -75,8 +83,7 @@ class Runner:
 
     def one(self, r, point, server):
         name = self._file(point, server)
-        names = [name] + [f'{name}-beside-{i}'
-                          for i in range(len(point.beside))]
+        names = [name] + [self._fresh() for _ in point.beside]
         record = {'workload': point.workload, 'point': point.key,
                   'server': server.name, 'kind': server.kind, 'round': r,
                   'op': point.op, 'time': time.time(), 'good': False}
@@ -105,6 +112,9 @@ class Runner:
         if point.client == 'meta':
             return f'bench-meta-{point.entries}' if point.action == 'list' \
                 else f'bench-meta-{server.label}'
+        return self._fresh()
+
+    def _fresh(self):
         self.serial += 1
         return f'bench-write-{self.serial}'
 
@@ -114,7 +124,8 @@ class Runner:
         """Who lays a file down, and removes it: nobody else must, since
         servers hold on to files that they have seen. What all read is the
         first server's, and what those use that take no names."""
-        if server.mounts and not (server.local and 'read' in name):
+        if server.mounts and not (
+                server.local and name.startswith('bench-read-')):
             return server
         return next(s for s in self.servers if s.mounts)
 
@@ -182,8 +193,7 @@ class Runner:
             load['beside'] = [json.loads(b.communicate()[0]) for b in beside]
         record.update(
             load=load, cache_growth_mib=peaks['cache'],
-            dirty_peak_mib=peaks['dirty'], error=load.get(
-                'error', 'bytes differ'),
+            dirty_peak_mib=peaks['dirty'], error=reason(load),
             good=load['good'] and done.returncode == 0 and
             all(b['good'] for b in load.get('beside', []) if 'good' in b))
         return record
