@@ -197,6 +197,99 @@ bounded(void **state)
 	edge_fini(&t);
 }
 
+/* A flush takes long runs and leaves what lies scattered for its neighbours,
+ * until that is most of it: then the older half goes. */
+static void
+flush_takes_long_runs(void **state)
+{
+	struct edge_table t;
+	struct edge_run run[4];
+
+	(void)state;
+	edge_init(&t, P);
+	assert_true(edge_add(&t, 100, 100 * P + 100, true));
+	for (uint64_t i = 0; i < 20; i++)
+		assert_true(edge_add(&t, (200 + 2 * i) * P + 10,
+				     (200 + 2 * i) * P + 20, true));
+	assert_int_equal(t.pages, 121);
+	assert_int_equal(t.long_pages, 101);
+	assert_int_equal(edge_runs(&t, run, 4), 1);
+	assert_int_equal(run[0].start, 0);
+	assert_int_equal(run[0].end, 101 * P);
+	edge_take(&t, EDGE_TAKE_FLUSH);
+	assert_int_equal(t.runs, 1);
+	assert_int_equal(t.run[0].end, 101 * P);
+	assert_int_equal(t.outs, 1); /* without the half pages at its ends */
+	assert_int_equal(t.out[0].start, P);
+	assert_int_equal(t.out[0].end, 100 * P);
+	assert_int_equal(t.pages, 20);
+	assert_int_equal(t.long_pages, 0);
+	edge_put_out(&t);
+	for (uint64_t i = 20; i < 100; i++)
+		assert_true(edge_add(&t, (200 + 2 * i) * P + 10,
+				     (200 + 2 * i) * P + 20, true));
+	assert_int_equal(edge_runs(&t, run, 4), 1); /* one over all */
+	assert_int_equal(run[0].start, 200 * P);
+	assert_int_equal(run[0].end, 399 * P);
+	edge_take(&t, EDGE_TAKE_FLUSH);
+	assert_int_equal(t.outs, 0); /* clean, but not complete */
+	assert_true(t.pages > 30 && t.pages < 70);
+	assert_int_equal(t.run[0].start, 200 * P);
+	assert_int_equal(t.runs, EDGE_RUNS_MAX);
+	edge_put_out(&t);
+	edge_fini(&t);
+}
+
+/* What is to stay is forgotten once it is being written back. */
+static void
+what_stays_is_not_dropped(void **state)
+{
+	struct edge_table t;
+
+	(void)state;
+	edge_init(&t, P);
+	assert_true(edge_add(&t, 10, 80 * P, false));
+	assert_true(edge_add(&t, 200 * P, 300 * P, false));
+	edge_take(&t, EDGE_TAKE_FLUSH);
+	assert_int_equal(t.outs, 0);
+	assert_int_equal(t.runs, 2);
+	assert_int_equal(t.spans, 0);
+	assert_int_equal(t.pages, 0);
+	edge_put_out(&t);
+	/* Joined with what is to go it goes as well. */
+	assert_true(edge_add(&t, 0, P, false));
+	assert_true(edge_add(&t, P, 2 * P, true));
+	edge_take(&t, EDGE_TAKE_SYNC);
+	assert_int_equal(t.outs, 1);
+	assert_int_equal(t.out[0].end, 2 * P);
+	edge_put_out(&t);
+	edge_fini(&t);
+}
+
+/* Without room for it a piece still counts, and all of the file is meant. */
+static void
+loose_pages_are_flushed(void **state)
+{
+	struct edge_table t;
+
+	(void)state;
+	edge_init(&t, P);
+	for (uint64_t i = 0; i < EDGE_SPANS_HARD; i++)
+		assert_true(edge_add(&t, i * 2 * P, i * 2 * P + 10, true));
+	assert_false(edge_add(&t, 1ull << 40, (1ull << 40) + 10 * P, true));
+	assert_int_equal(t.pages, EDGE_SPANS_HARD + 10);
+	edge_take(&t, EDGE_TAKE_FLUSH);
+	assert_int_equal(t.runs, 1);
+	assert_int_equal(t.run[0].start, 0);
+	assert_int_equal(t.run[0].end, INT64_MAX);
+	assert_int_equal(t.pages, 0);
+	edge_put_out(&t);
+	edge_take(&t, EDGE_TAKE_ALL);
+	edge_put_out(&t);
+	assert_int_equal(t.room, 0); /* nor does it keep the memory */
+	edge_fini(&t);
+}
+
 /* The random test's own view. */
 struct model {
 	uint8_t noted[PAGES * P];
@@ -338,6 +431,9 @@ main(void)
 		cmocka_unit_test(folio_of_two_pages),
 		cmocka_unit_test(old_halves_go),
 		cmocka_unit_test(bounded),
+		cmocka_unit_test(flush_takes_long_runs),
+		cmocka_unit_test(what_stays_is_not_dropped),
+		cmocka_unit_test(loose_pages_are_flushed),
 		cmocka_unit_test(taken_stays_in_place),
 		cmocka_unit_test(random_against_model),
 	};
