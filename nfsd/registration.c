@@ -87,7 +87,7 @@ log_outcome(int rc, bool first)
 	else if (rc < 0 && first)
 		log_msg(LOG_WARNING_,
 			"not registered with rpcbind (%s): clients must mount "
-			"with port= and mountport=%s",
+			"with proto=tcp, port= and mountport=%s",
 			strerror(-rc), passes(rc) ? " until it is" : "");
 }
 

@@ -25,6 +25,15 @@ mount_no_option() {
 	umount /mnt/c
 }
 
+# Nobody to ask for a port, and nobody misses him.
+mount_without_rpcbind() { # OPTIONS
+	trap 'systemctl start rpcbind.socket' EXIT
+	systemctl stop rpcbind.socket rpcbind
+	mount_options "$1"
+	systemctl start rpcbind.socket
+	mount_options ''
+}
+
 mount_proto() { # OPTIONS HOST PROTO
 	try "$1" "$2:$data"
 	is proto "$(option /mnt/c proto)" "$3"
@@ -236,6 +245,9 @@ part_mount() {
 		noac,lookupcache=none sync noacl,nordirplus; do
 		check "mount-${o:-rpcbind}" mount_options "$o"
 	done
+	# Without proto=tcp the client asks rpcbind all the same.
+	check mount-without-rpcbind mount_without_rpcbind \
+		"proto=tcp,port=2049,mountport=$mountport"
 	check mount-tcp mount_proto proto=tcp 127.0.0.1 tcp
 	check mount-tcp6 mount_proto proto=tcp6 '[::1]' tcp6
 	check mount-no-option mount_no_option
