@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See wire.h. Nothing here knows records, slots or workloads. */
 #include "tests/bench/wire.h"
+#include "tests/bench/wire_reply.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -14,17 +15,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define HEAD_MAX             256u
-#define IOV_MAX_ONCE         192u
-#define MARK_LAST            0x80000000u
-#define PROC_NULL            0u
-#define PROC_READ            6u
-#define PROC_WRITE           7u
-#define PROC_COMMIT          21u
-#define ATTRIBUTES_BYTES     84u
-#define WCC_ATTRIBUTES_BYTES 24u
+#define HEAD_MAX       256u
+#define IOV_MAX_ONCE   192u
+#define MARK_LAST      0x80000000u
 /* Of a reply beside its data. */
-#define REPLY_HEAD_MAX       4096u
+#define REPLY_HEAD_MAX 4096u
 
 /* A call, from being queued to its reply. */
 struct wire_call {
@@ -53,40 +48,6 @@ struct wire {
 	size_t in_size, in_start, in_end;
 	char error[128];
 };
-
-/* Bytes of a reply, bounds checked; sticky. */
-struct cursor {
-	const char *at;
-	size_t left;
-	bool bad;
-};
-
-static const char *
-cursor_skip(struct cursor *c, size_t n)
-{
-	const char *at = c->at;
-
-	if (n > c->left) {
-		c->bad = true;
-		c->left = 0;
-		return NULL;
-	}
-	c->at += n;
-	c->left -= n;
-	return at;
-}
-
-static uint32_t
-cursor_u32(struct cursor *c)
-{
-	const char *at = cursor_skip(c, 4);
-	uint32_t v;
-
-	if (at == NULL)
-		return 0;
-	memcpy(&v, at, 4);
-	return ntohl(v);
-}
 
 static int
 wire_fail(struct wire *w, const char *what)
@@ -385,74 +346,6 @@ queue_flush(struct wire *w)
 /* Receiving -----------------------------------------------------------------
  */
 
-static void
-skip_post_op(struct cursor *c)
-{
-	if (cursor_u32(c) != 0)
-		(void)cursor_skip(c, ATTRIBUTES_BYTES);
-}
-
-static void
-skip_wcc(struct cursor *c)
-{
-	if (cursor_u32(c) != 0)
-		(void)cursor_skip(c, WCC_ATTRIBUTES_BYTES);
-	skip_post_op(c);
-}
-
-static void
-take_verf(struct cursor *c, char *verf)
-{
-	const char *at = cursor_skip(c, NFS3_WRITEVERFSIZE);
-
-	if (at != NULL)
-		memcpy(verf, at, NFS3_WRITEVERFSIZE);
-}
-
-union result {
-	WRITE3res write;
-	READ3res read;
-	COMMIT3res commit;
-};
-
-static void
-take_write(struct cursor *c, WRITE3res *res)
-{
-	WRITE3resok *ok = &res->WRITE3res_u.resok;
-
-	res->status = (nfsstat3)cursor_u32(c);
-	skip_wcc(c);
-	if (res->status != NFS3_OK)
-		return;
-	ok->count = cursor_u32(c);
-	ok->committed = (stable_how)cursor_u32(c);
-	take_verf(c, ok->verf);
-}
-
-static void
-take_read(struct cursor *c, READ3res *res)
-{
-	READ3resok *ok = &res->READ3res_u.resok;
-
-	res->status = (nfsstat3)cursor_u32(c);
-	skip_post_op(c);
-	if (res->status != NFS3_OK)
-		return;
-	ok->count = cursor_u32(c);
-	ok->eof = (int)cursor_u32(c);
-	ok->data.data_len = cursor_u32(c);
-	ok->data.data_val = (char *)cursor_skip(c, ok->data.data_len);
-}
-
-static void
-take_commit(struct cursor *c, COMMIT3res *res)
-{
-	res->status = (nfsstat3)cursor_u32(c);
-	skip_wcc(c);
-	if (res->status == NFS3_OK)
-		take_verf(c, res->COMMIT3res_u.resok.verf);
-}
-
 static int
 reply_take(struct wire *w, struct cursor *c)
 {
@@ -469,12 +362,7 @@ reply_take(struct wire *w, struct cursor *c)
 	(void)cursor_skip(c, (cursor_u32(c) + 3) & ~3u);
 	if (direction != 1 || outcome != 0 || cursor_u32(c) != 0)
 		return wire_fail(w, "the server refused a call");
-	if (call->proc == PROC_WRITE)
-		take_write(c, &res.write);
-	else if (call->proc == PROC_READ)
-		take_read(c, &res.read);
-	else if (call->proc == PROC_COMMIT)
-		take_commit(c, &res.commit);
+	result_take(c, call->proc, &res);
 	if (c->bad)
 		return wire_fail(w, "a reply ends early");
 	call->busy = false;
