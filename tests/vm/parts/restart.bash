@@ -168,6 +168,7 @@ restart_unmounted() {
 		nvnfsctl unexport "$more/$export"
 	done
 	refused 'stale file handle' cat /mnt/c/f
+	mount -o remount,ro "$more"
 	umount "$more"
 	fsck.ext4 -fn "$disk"
 	mount "$disk" "$more"
