@@ -197,7 +197,7 @@ struct join_table {
 	} bucket[JOIN_BUCKETS]; /* by offset */
 	_Atomic unsigned count; /* with those on their way to the device */
 	_Atomic uint64_t end;   /* of their bytes, or before */
-	LIST_ENTRY(join_table) in_joined;
+	TAILQ_ENTRY(join_table) in_joined;
 	/* constant while count > 0 */
 	struct inode *inode;
 	dev_t dev;

@@ -51,9 +51,9 @@ struct join_block {
 /* Inodes with blocks, for who asks about sizes and for the clock. A leaf. */
 static struct {
 	pthread_mutex_t mutex;
-	LIST_HEAD(, join_table) tables;
+	TAILQ_HEAD(, join_table) tables;
 	_Atomic unsigned count;
-} joined = { PTHREAD_MUTEX_INITIALIZER, LIST_HEAD_INITIALIZER(joined.tables),
+} joined = { PTHREAD_MUTEX_INITIALIZER, TAILQ_HEAD_INITIALIZER(joined.tables),
 	     0 };
 
 /* blocks ------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ table_list(struct inode *i)
 	t->dev = i->dev;
 	t->ino = i->ino;
 	t->inode = i;
-	LIST_INSERT_HEAD(&joined.tables, t, in_joined);
+	TAILQ_INSERT_TAIL(&joined.tables, t, in_joined);
 	atomic_fetch_add(&joined.count, 1);
 	pthread_mutex_unlock(&joined.mutex);
 }
@@ -122,7 +122,7 @@ static void
 table_unlist(struct join_table *t)
 {
 	pthread_mutex_lock(&joined.mutex);
-	LIST_REMOVE(t, in_joined);
+	TAILQ_REMOVE(&joined.tables, t, in_joined);
 	atomic_store(&t->end, 0);
 	atomic_fetch_sub(&joined.count, 1);
 	pthread_mutex_unlock(&joined.mutex);
@@ -342,7 +342,7 @@ io_size(dev_t dev, uint64_t ino, uint64_t size)
 	if (atomic_load(&joined.count) == 0)
 		return size;
 	pthread_mutex_lock(&joined.mutex);
-	LIST_FOREACH (t, &joined.tables, in_joined)
+	TAILQ_FOREACH (t, &joined.tables, in_joined)
 		if (t->ino == ino && t->dev == dev &&
 		    atomic_load(&t->end) > size)
 			size = atomic_load(&t->end);
@@ -432,18 +432,19 @@ is_old(struct inode *i, uint64_t until_ns)
 	return old;
 }
 
-/* Files of c with blocks, each with a reference. */
+/* Files of c with blocks, each with a reference: other ones the next time. */
 static unsigned
 files_with_blocks(struct file_cache *c, struct file **f, unsigned max)
 {
-	const struct join_table *t;
+	struct join_table *t;
 	unsigned n = 0;
 
 	pthread_mutex_lock(&joined.mutex);
-	LIST_FOREACH (t, &joined.tables, in_joined) {
-		if (t->inode->cache != c || n == max)
-			continue;
-		f[n] = cache_file_of(t->inode);
+	for (unsigned k = atomic_load(&joined.count); k > 0 && n < max; k--) {
+		t = TAILQ_FIRST(&joined.tables);
+		TAILQ_REMOVE(&joined.tables, t, in_joined);
+		TAILQ_INSERT_TAIL(&joined.tables, t, in_joined);
+		f[n] = t->inode->cache == c ? cache_file_of(t->inode) : NULL;
 		n += f[n] != NULL;
 	}
 	pthread_mutex_unlock(&joined.mutex);
@@ -458,7 +459,7 @@ file_with_blocks(const struct volume *v, uint64_t ino)
 	struct file *f = NULL;
 
 	pthread_mutex_lock(&joined.mutex);
-	LIST_FOREACH (t, &joined.tables, in_joined)
+	TAILQ_FOREACH (t, &joined.tables, in_joined)
 		if (t->ino == ino && t->dev == volume_dev(v))
 			f = cache_file_of(t->inode);
 	pthread_mutex_unlock(&joined.mutex);
@@ -478,8 +479,8 @@ file_settle(struct engine *e, const struct volume *v, uint64_t ino)
 	file_put(f);
 }
 
-void
-join_flush_old(struct file_cache *c, bool all)
+static unsigned
+flush_some(struct file_cache *c, bool all)
 {
 	uint64_t until = all ? UINT64_MAX : clock_ns() - JOIN_NS_MAX;
 	struct file *f[FLUSH_FILES];
@@ -490,4 +491,13 @@ join_flush_old(struct file_cache *c, bool all)
 			join_flush(f[k]);
 		file_put(f[k]);
 	}
+	return n;
+}
+
+/* At the end of all nothing new comes: until there is none. */
+void
+join_flush_old(struct file_cache *c, bool all)
+{
+	while (flush_some(c, all) == FLUSH_FILES && all)
+		;
 }

@@ -8,6 +8,7 @@
 #include "client.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 
 #define RECORD  47008u
 #define RECORDS 200u
+#define MANY    80u
 
 static struct client client;
 
@@ -245,6 +247,39 @@ test_left_alone(void **state)
 	end(h);
 }
 
+/* More files than are looked at together. */
+static void
+test_many(void **state)
+{
+	struct harness *h = start(*state, "xfs");
+	static uint8_t data[RECORD];
+	char name[16];
+
+	if (h == NULL) {
+		skip();
+		return;
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		struct raw_fh fh;
+		WRITE3res res;
+
+		(void)snprintf(name, sizeof(name), "m%u", i);
+		raw_create(client.raw, &client.root, name, 0644, &fh);
+		memset(&res, 0, sizeof(res));
+		assert_int_equal(raw_write(client.raw, &fh, 0, data, RECORD,
+					   UNSTABLE, &res),
+				 NFS3_OK);
+	}
+	harness_stop(h);
+	for (unsigned i = 0; i < MANY; i++) {
+		(void)snprintf(name, sizeof(name), "m%u", i);
+		assert_int_equal(local_size(h, name), RECORD);
+	}
+	harness_start(h);
+	client_reconnect(&client);
+	end(h);
+}
+
 /* A server that is killed loses what it may, and says so. */
 static void
 test_killed(void **state)
@@ -285,7 +320,7 @@ main(void)
 		BOTH(test_neighbours_xfs), BOTH(test_neighbours_ext4),
 		BOTH(test_seen),           BOTH(test_truncated),
 		BOTH(test_renamed),        BOTH(test_left_alone),
-		BOTH(test_killed),
+		BOTH(test_many),           BOTH(test_killed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
