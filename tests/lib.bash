@@ -62,11 +62,12 @@ packages_need() {
 # packages_unpack DIR NAME...: what they hold, below DIR, for packages that start
 # a service wherever they are installed.
 packages_unpack() {
-	local dir=$1 work
+	local dir=$1 work package
+	local get=(apt-get -q -o APT::Sandbox::User=root)
 	shift
 	work=$(mktemp -d) || return 1
-	if ! (cd "$work" && apt-get -q -o APT::Sandbox::User=root download "$@" \
-		>log 2>&1 </dev/null); then
+	if ! (cd "$work" && { "${get[@]}" download "$@" || { "${get[@]}" update &&
+		"${get[@]}" download "$@"; }; } >log 2>&1 </dev/null); then
 		tail -n 5 "$work/log" >&2
 		rm -rf "$work"
 		say "apt-get could not fetch $*"
