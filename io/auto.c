@@ -27,7 +27,7 @@
 #define JUDGE_NS      (500 * NS_PER_MS)
 #define CALLS_MAX     2048u /* then all counts are halved */
 #define SAMPLED_MIN   8u    /* less says nothing */
-#define SMALL_READ    (128u << 10)
+#define SMALL         (128u << 10)
 #define PRESSURE_MAX  10u /* percent of the time, see psi */
 #define KEEP_SHARE    4u  /* of the available memory, for one file */
 
@@ -111,6 +111,12 @@ pressed(const struct inode *i)
 	return atomic_load(&i->cache->memory_pressure) > PRESSURE_MAX;
 }
 
+static bool
+fits(const struct inode *i, const struct io_learned *l)
+{
+	return !pressed(i) && l->span_bytes <= keep_bytes(i);
+}
+
 /* a of n, in percent; 0 where there are too few to tell. */
 static unsigned
 percent(uint64_t a, uint64_t n)
@@ -127,9 +133,13 @@ judge_write(const struct inode *i, const struct io_learned *l)
 	if (percent(l->written_again, l->written_samples) >= 50 &&
 	    l->span_bytes <= (uint64_t)share)
 		return IO_BUFFERED;
-	if (percent(l->read_written, l->read_samples) >= 50 && !pressed(i) &&
-	    l->span_bytes <= keep_bytes(i))
+	if (percent(l->read_written, l->read_samples) >= 50 && fits(i, l))
 		return IO_BUFFERED;
+	/* Direct I/O in small portions waits for the device more often than the
+	 * flusher does, which writes long runs (RESULTS.md). */
+	if (l->writes >= SAMPLED_MIN && l->write_bytes / l->writes < SMALL &&
+	    percent(l->writes_stable, l->writes) < 25)
+		return fits(i, l) ? IO_BUFFERED : IO_DONTCACHE;
 	return IO_DIRECT;
 }
 
@@ -137,10 +147,10 @@ static enum io_mode
 judge_read(const struct inode *i, const struct io_learned *l)
 {
 	if (percent(l->read_again + l->read_written, l->read_samples) >= 30 &&
-	    !pressed(i) && l->span_bytes <= keep_bytes(i))
+	    fits(i, l))
 		return IO_BUFFERED;
 	/* Readahead is for streams of small READs. */
-	if (l->reads >= SAMPLED_MIN && l->read_bytes / l->reads < SMALL_READ &&
+	if (l->reads >= SAMPLED_MIN && l->read_bytes / l->reads < SMALL &&
 	    percent(l->reads_in_order, l->reads) >= 75)
 		return IO_DONTCACHE;
 	return IO_DIRECT;

@@ -67,9 +67,15 @@ write_reason(const struct io_policy *p, const struct io_learned *l)
 {
 	if (p->write_mode != IO_AUTO)
 		return "the export says so";
-	if (l->write_mode == IO_BUFFERED)
-		return "what is written is soon written or read again";
-	return "nothing that the page cache would be good for";
+	switch (l->write_mode) {
+	case IO_BUFFERED:
+		return "it is written in small portions, or again, or read "
+		       "soon, and fits into memory";
+	case IO_DONTCACHE:
+		return "it is written in small portions, and memory is short";
+	default:
+		return "nothing that the page cache would be good for";
+	}
 }
 
 /* learned is NULL where nothing was. */
