@@ -290,8 +290,8 @@ memory_kib(const struct world *w, const char *what)
 
 #define HEAVY          64u
 /* The buffers, and what a server (with sanitizers, too) is besides: 33 MiB when
- * it starts, its program text among them, which it keeps in memory. All calls at
- * once would be four times as much. */
+ * it starts, its program text among them, which it keeps in memory. All calls
+ * at once would be four times as much. */
 #define MEMORY_MAX_KIB ((64u + 56u) << 10)
 
 #define HEAVY_CALLS 4u /* in flight on each */
