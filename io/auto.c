@@ -17,8 +17,6 @@
 #include "io/file.h"
 #include "io/reactor.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -301,101 +299,4 @@ file_learned(struct engine *e, const struct volume *v, uint64_t ino,
 	pthread_mutex_unlock(&f->inode->mutex);
 	file_put(f);
 	return is;
-}
-
-/* memory ------------------------------------------------------------------- */
-
-/* The number behind word in a file, or otherwise. */
-static uint64_t
-number_in(const char *path, const char *word, uint64_t otherwise)
-{
-	FILE *f = fopen(path, "re");
-	char line[160];
-	uint64_t n = otherwise;
-
-	if (f == NULL)
-		return otherwise;
-	while (fgets(line, sizeof(line), f) != NULL) {
-		const char *at = strstr(line, word);
-
-		if (at == NULL)
-			continue;
-		n = strtoull(at + strlen(word), NULL, 10);
-		break;
-	}
-	(void)fclose(f);
-	return n;
-}
-
-/* "0::/system.slice/x.service": where this process's own limits are. */
-static void
-own_group(char path[256])
-{
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	char line[200] = "";
-
-	path[0] = '\0';
-	if (f == NULL)
-		return;
-	while (fgets(line, sizeof(line), f) != NULL)
-		if (strncmp(line, "0::", 3) == 0) {
-			line[strcspn(line, "\n")] = '\0';
-			(void)snprintf(path, 256, "/sys/fs/cgroup%s", line + 3);
-		}
-	(void)fclose(f);
-}
-
-/* memory.max; 0: no limit. */
-static uint64_t
-group_max(const char *group)
-{
-	char path[300];
-
-	(void)snprintf(path, sizeof(path), "%s/memory.max", group);
-	return number_in(path, "", 0); /* "max": 0 */
-}
-
-static uint64_t
-group_room(const char *group)
-{
-	uint64_t max = group_max(group), used, cache;
-	char path[300];
-
-	if (max == 0)
-		return UINT64_MAX;
-	(void)snprintf(path, sizeof(path), "%s/memory.current", group);
-	used = number_in(path, "", 0);
-	(void)snprintf(path, sizeof(path), "%s/memory.stat", group);
-	cache = number_in(path, "inactive_file ", 0) +
-		number_in(path, "\nactive_file ", 0);
-	used = used > cache ? used - cache : 0;
-	return max > used ? max - used : 0;
-}
-
-uint64_t
-auto_memory_max(void)
-{
-	char group[256];
-	uint64_t max;
-
-	own_group(group);
-	max = group_max(group);
-	return max == 0 ? UINT64_MAX : max;
-}
-
-void
-auto_look_at_memory(struct file_cache *c)
-{
-	uint64_t room = number_in("/proc/meminfo", "MemAvailable:", 0) << 10;
-	char group[256], path[300];
-	uint64_t own;
-
-	own_group(group);
-	(void)snprintf(path, sizeof(path), "%s/memory.pressure", group);
-	own = group_room(group);
-	atomic_store(&c->memory_bytes, own < room ? own : room);
-	atomic_store(&c->memory_pressure,
-		     (unsigned)number_in(path, "some avg10=",
-					 number_in("/proc/pressure/memory",
-						   "some avg10=", 0)));
 }

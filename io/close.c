@@ -90,11 +90,21 @@ file_expire(struct engine *e)
 }
 
 static void
+look_at_memory(struct file_cache *c)
+{
+	struct memory m;
+
+	memory_look(&m);
+	atomic_store(&c->memory_bytes, m.room);
+	atomic_store(&c->memory_pressure, m.pressure);
+}
+
+static void
 look_run(struct work *w)
 {
 	struct file_cache *c = container_of(w, struct file_cache, look_work);
 
-	auto_look_at_memory(c);
+	look_at_memory(c);
 	atomic_store(&c->looking, false);
 }
 
@@ -240,7 +250,7 @@ file_cache_new(struct file_cache **ret, struct engine *e, unsigned files_max)
 	c->expire.run = expire_run;
 	c->join_work.run = join_run;
 	c->look_work.run = look_run;
-	auto_look_at_memory(c);
+	look_at_memory(c);
 	pthread_mutex_init(&c->mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -235,11 +235,18 @@ enum io_mode auto_write(struct file *f, uint64_t offset, uint32_t bytes,
 			enum io_stable stable, uint64_t now);
 enum io_mode auto_read(struct file *f, uint64_t offset, uint32_t bytes,
 		       uint64_t now);
-/* Each second: how much memory there is, and whether it is short. Blocks a
- * little. */
-void auto_look_at_memory(struct file_cache *c);
-/* How much memory this process's control group may use. Blocks a little. */
-uint64_t auto_memory_max(void);
+/* memory.c ----------------------------------------------------------------- */
+
+struct memory {
+	uint64_t max;  /* of this process's control groups, UINT64_MAX: none */
+	uint64_t room; /* what is left of it and of the machine's */
+	unsigned pressure; /* percent of the last 10 s that someone waited */
+};
+
+/* Blocks a little: reads some files of proc and cgroupfs. */
+void memory_look(struct memory *m);
+/* The same of these mounts. */
+void memory_look_at(struct memory *m, const char *proc, const char *cgroups);
 
 /* flusher.c ---------------------------------------------------------------- */
 

@@ -117,8 +117,11 @@ fallback_text(const struct volume_facts *f, const struct io_policy *asked,
 static uint64_t
 dirty_default(void)
 {
-	uint64_t part = auto_memory_max() / DIRTY_PART;
+	struct memory m;
+	uint64_t part;
 
+	memory_look(&m);
+	part = m.max / DIRTY_PART;
 	return part < IO_DIRTY_BYTES_MAX ? part : IO_DIRTY_BYTES_MAX;
 }
 
