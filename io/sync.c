@@ -3,9 +3,9 @@
  * Making it durable: group sync, the error ledger, and the dropping of pages.
  * The object is the sync_job of an inode: one turn at a time, on a thread of
  * the data pool. A turn serves everyone who had joined when it began, by one
- * fsync; who comes while it runs is served by the next (group.c says how long
- * a turn waits for more). Without anyone waiting
- * a turn may only flush: make many pages clean so that they can be dropped.
+ * fsync; who comes while it runs is served by the next (group.c says how long a
+ * turn waits for more). Without anyone waiting a turn may only flush: make many
+ * pages clean so that they can be dropped.
  *
  * The ledger: fsync and sync_file_range each consume the descriptor's error
  * (a later success proves nothing about what was lost), so every result comes
