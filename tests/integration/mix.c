@@ -437,6 +437,20 @@ commit_all(struct mix *m)
 }
 
 void
+mix_setup(struct mix *m, struct harness *h, struct mix_file *file,
+	  unsigned files)
+{
+	m->flow = flow_new(h->port, 6);
+	m->file = file;
+	m->files = files;
+	m->in_flight = 32;
+	m->file_bytes = 3u << 20;
+	m->bytes_max = 300u << 10;
+	m->truncate = true;
+	m->local = true;
+}
+
+void
 mix_run(struct mix *m)
 {
 	unsigned i;

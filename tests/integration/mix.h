@@ -56,6 +56,10 @@ void mix_file_way(struct mix_file *f, struct raw *r, const struct raw_fh *dir,
 void mix_file_fini(struct mix_file *f);
 /* Its descriptors: before the file system is unmounted. */
 void mix_file_close(struct mix_file *f);
+/* For much of everything on small files: connections, and all that a test sets,
+ * but how long, and its seed where it has one. h runs. */
+void mix_setup(struct mix *m, struct harness *h, struct mix_file *file,
+	       unsigned files);
 /* Run, drain, COMMIT all files. */
 void mix_run(struct mix *m);
 /* With nothing in flight: every byte, by NFS and locally. */

@@ -113,12 +113,25 @@ site_path(const struct site *s, const char *name)
 }
 
 struct raw_fh
-site_lookup(struct site *s, const char *name)
+site_lookup_in(struct site *s, const struct raw_fh *dir, const char *name)
 {
 	struct raw_fh fh;
 
-	assert_int_equal(raw_lookup(s->r, &s->root, name, &fh), NFS3_OK);
+	assert_int_equal(raw_lookup(s->r, dir, name, &fh), NFS3_OK);
 	return fh;
+}
+
+struct raw_fh
+site_lookup(struct site *s, const char *name)
+{
+	return site_lookup_in(s, &s->root, name);
+}
+
+void
+site_expect_same(const struct raw_fh *a, const struct raw_fh *b)
+{
+	assert_int_equal(a->bytes, b->bytes);
+	assert_memory_equal(a->data, b->data, a->bytes);
 }
 
 void

@@ -38,6 +38,11 @@ struct raw *site_connect_from(struct site *s, const char *address);
 /* A name below the export as a path, and as a handle that must be had. */
 const char *site_path(const struct site *s, const char *name);
 struct raw_fh site_lookup(struct site *s, const char *name);
+/* A name in dir, which must be had. */
+struct raw_fh site_lookup_in(struct site *s, const struct raw_fh *dir,
+			     const char *name);
+/* The same handle twice, or the test fails. */
+void site_expect_same(const struct raw_fh *a, const struct raw_fh *b);
 /* A file made locally, with this mode, owner and text. */
 void site_file(struct site *s, const char *name, unsigned mode, unsigned uid,
 	       unsigned gid, const char *text);

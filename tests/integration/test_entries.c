@@ -12,22 +12,6 @@
 
 static const char *engine = "uring";
 
-static struct raw_fh
-looked_up(struct site *s, const struct raw_fh *dir, const char *name)
-{
-	struct raw_fh fh;
-
-	assert_int_equal(raw_lookup(s->r, dir, name, &fh), NFS3_OK);
-	return fh;
-}
-
-static void
-expect_same(const struct raw_fh *a, const struct raw_fh *b)
-{
-	assert_int_equal(a->bytes, b->bytes);
-	assert_memory_equal(a->data, b->data, a->bytes);
-}
-
 static void
 test_remove(void **state)
 {
@@ -82,16 +66,16 @@ test_rename(void **state)
 	site_expect(s, ask_link(&a, &d, "a2"), NFS3_OK);
 	site_expect(s, ask_rename(&root, "a", &d, "a2"), NFS3_OK);
 	got = site_lookup(s, "a");
-	expect_same(&got, &a);
+	site_expect_same(&got, &a);
 	assert_int_equal(ask_attr(s->r, &a).nlink, 2);
 	/* Over another, across directories. */
 	site_expect(s, ask_rename(&root, "a", &root, "b"), NFS3_OK);
 	got = site_lookup(s, "b");
-	expect_same(&got, &a);
+	site_expect_same(&got, &a);
 	site_expect(s, ask_getattr(&b), NFS3ERR_STALE);
 	site_expect(s, ask_rename(&root, "b", &d, "b"), NFS3_OK);
-	got = looked_up(s, &d, "b");
-	expect_same(&got, &a);
+	got = site_lookup_in(s, &d, "b");
+	site_expect_same(&got, &a);
 	/* Of kinds that do not go together. */
 	site_expect(s, ask_rename(&root, "e", &d, "b"), NFS3ERR_NOTDIR);
 	site_expect(s, ask_rename(&d, "b", &root, "e"), NFS3ERR_ISDIR);
@@ -99,8 +83,8 @@ test_rename(void **state)
 	site_expect(s, ask_rename(&root, "d", &d, "in"), NFS3ERR_INVAL);
 	site_expect(s, ask_rename(&root, "d", &root, "e"), NFS3_OK);
 	site_expect(s, ask_getattr(&e), NFS3ERR_STALE);
-	got = looked_up(s, &d, "..");
-	expect_same(&got, &root);
+	got = site_lookup_in(s, &d, "..");
+	site_expect_same(&got, &root);
 	/* From or to what is no directory. */
 	site_expect(s, ask_rename(&a, "x", &root, "y"), NFS3ERR_NOTDIR);
 	site_expect(s, ask_rename(&root, "e", &a, "y"), NFS3ERR_NOTDIR);
@@ -120,8 +104,8 @@ test_rename_parent(void **state)
 	sub = site_lookup(s, "sub");
 	assert_int_equal(ask_attr(s->r, &root).nlink, 4);
 	site_expect(s, ask_rename(&root, "sub", &d, "sub"), NFS3_OK);
-	got = looked_up(s, &sub, "..");
-	expect_same(&got, &d);
+	got = site_lookup_in(s, &sub, "..");
+	site_expect_same(&got, &d);
 	assert_int_equal(ask_attr(s->r, &root).nlink, 3);
 	assert_int_equal(ask_attr(s->r, &d).nlink, 3);
 	site_free(s);
@@ -140,8 +124,8 @@ test_link(void **state)
 	assert_int_equal(ask(s->r, ask_link(&file, &dir, "g"), &a), NFS3_OK);
 	assert_true(a.attr.attributes_follow);
 	assert_int_equal(a.attr.post_op_attr_u.attributes.nlink, 2);
-	got = looked_up(s, &dir, "g");
-	expect_same(&got, &file);
+	got = site_lookup_in(s, &dir, "g");
+	site_expect_same(&got, &file);
 	site_expect(s, ask_link(&file, &dir, "g"), NFS3ERR_EXIST);
 	site_expect(s, ask_link(&file, &file, "g"), NFS3ERR_NOTDIR);
 	site_expect(s, ask_link(&dir, &root, "g"), NFS3ERR_ISDIR);

@@ -18,8 +18,6 @@
 #include <sys/stat.h>
 
 #define OPERATIONS_MIN 6000u /* of each file system, by all files together */
-#define FILE_BYTES     (3u << 20)
-#define IN_FLIGHT      32u
 
 static const struct mode {
 	const char *read, *write, *edges;
@@ -143,14 +141,7 @@ start(struct world *w, const char *engine)
 	harness_arg(w->h, "--engine");
 	harness_arg(w->h, engine);
 	harness_start(w->h);
-	w->mix.flow = flow_new(w->h->port, 6);
-	w->mix.file = w->file;
-	w->mix.files = FILES;
-	w->mix.in_flight = IN_FLIGHT;
-	w->mix.file_bytes = FILE_BYTES;
-	w->mix.bytes_max = 300u << 10;
-	w->mix.truncate = true;
-	w->mix.local = true;
+	mix_setup(&w->mix, w->h, w->file, FILES);
 	w->mix.operations_min = OPERATIONS_MIN;
 	w->mix.seconds = mix_seconds(0);
 	make_files(w);

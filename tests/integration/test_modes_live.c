@@ -21,8 +21,6 @@
 #include <unistd.h>
 
 #define OPERATIONS_MIN 3000u
-#define FILE_BYTES     (3u << 20)
-#define IN_FLIGHT      32u
 #define FILES          2u
 #define CHANGES_MIN    100u
 #define PAUSE_US       10000u
@@ -204,14 +202,7 @@ start(struct world *w, const char *engine)
 	harness_arg(w->h, "--engine");
 	harness_arg(w->h, engine);
 	harness_start(w->h);
-	w->mix.flow = flow_new(w->h->port, 6);
-	w->mix.file = w->file;
-	w->mix.files = FILES;
-	w->mix.in_flight = IN_FLIGHT;
-	w->mix.file_bytes = FILE_BYTES;
-	w->mix.bytes_max = 300u << 10;
-	w->mix.truncate = true;
-	w->mix.local = true;
+	mix_setup(&w->mix, w->h, w->file, FILES);
 	w->mix.operations_min = OPERATIONS_MIN;
 	w->mix.seconds = mix_seconds(3);
 	make_files(w);

@@ -16,22 +16,6 @@
 
 static const char *engine = "uring";
 
-static struct raw_fh
-looked_up(struct site *s, const struct raw_fh *dir, const char *name)
-{
-	struct raw_fh fh;
-
-	assert_int_equal(raw_lookup(s->r, dir, name, &fh), NFS3_OK);
-	return fh;
-}
-
-static void
-expect_same(const struct raw_fh *a, const struct raw_fh *b)
-{
-	assert_int_equal(a->bytes, b->bytes);
-	assert_memory_equal(a->data, b->data, a->bytes);
-}
-
 /* Each procedure that takes a name, with this one, in dir. */
 #define NAMED 12u
 static void
@@ -197,26 +181,26 @@ test_parent(void **state)
 	assert_int_equal(mkdir(site_path(s, "dir"), 0755), 0);
 	assert_int_equal(mkdir(site_path(s, "dir/sub"), 0755), 0);
 	dir = site_lookup(s, "dir");
-	sub = looked_up(s, &dir, "sub");
-	got = looked_up(s, &s->root, ".");
-	expect_same(&got, &s->root);
-	got = looked_up(s, &dir, ".");
-	expect_same(&got, &dir);
-	got = looked_up(s, &sub, "..");
-	expect_same(&got, &dir);
-	got = looked_up(s, &dir, "..");
-	expect_same(&got, &s->root);
+	sub = site_lookup_in(s, &dir, "sub");
+	got = site_lookup_in(s, &s->root, ".");
+	site_expect_same(&got, &s->root);
+	got = site_lookup_in(s, &dir, ".");
+	site_expect_same(&got, &dir);
+	got = site_lookup_in(s, &sub, "..");
+	site_expect_same(&got, &dir);
+	got = site_lookup_in(s, &dir, "..");
+	site_expect_same(&got, &s->root);
 	/* The root is its own parent, by LOOKUP and in both listings. */
-	got = looked_up(s, &s->root, "..");
-	expect_same(&got, &s->root);
+	got = site_lookup_in(s, &s->root, "..");
+	site_expect_same(&got, &s->root);
 	assert_int_equal(ask(s->r, ask_lookup(&s->root, ".."), &a), NFS3_OK);
 	assert_int_equal(a.attr.post_op_attr_u.attributes.fileid,
 			 ask_attr(s->r, &s->root).fileid);
 	/* Also for who has mounted further below: the export is one. */
 	assert_int_equal(raw_mount(s->r, site_path(s, "dir/sub"), &mounted), 0);
-	expect_same(&mounted, &sub);
-	got = looked_up(s, &mounted, "..");
-	expect_same(&got, &dir);
+	site_expect_same(&mounted, &sub);
+	got = site_lookup_in(s, &mounted, "..");
+	site_expect_same(&got, &dir);
 	site_free(s);
 }
 
@@ -250,7 +234,7 @@ test_parent_listed(void **state)
 	while (listing_next(&l, &e)) {
 		assert_int_equal(e.fileid, root);
 		if (e.has_fh)
-			expect_same(&e.fh, &s->root);
+			site_expect_same(&e.fh, &s->root);
 	}
 	assert_true(l.eof);
 	site_free(s);
@@ -334,7 +318,7 @@ test_mount_point(void **state)
 			 NFS3ERR_NOENT);
 	assert_int_equal(raw_lookup(s->r, &under, "hidden", &fh), NFS3_OK);
 	fh = site_lookup(s, "on");
-	expect_same(&fh, &under);
+	site_expect_same(&fh, &under);
 	assert_int_equal(umount(site_path(s, "on")), 0);
 	site_free(s);
 }
@@ -365,7 +349,7 @@ check_name(struct site *s, const char *name)
 	raw_create(s->r, &s->root, name, 0644, &fh);
 	assert_true(is_listed(s, name));
 	got = site_lookup(s, name);
-	expect_same(&got, &fh);
+	site_expect_same(&got, &fh);
 	assert_int_equal(listed_number(s, &s->root, name),
 			 ask_attr(s->r, &fh).fileid);
 	site_expect(s, ask_rename(&s->root, name, &s->root, "other"), NFS3_OK);
