@@ -34,6 +34,8 @@ file_shut(struct file *f)
 	f->closing = false;
 	c->closing--;
 	gone = f->uses == f->uses_closing;
+	if (gone)
+		c->ending++;
 	if (gone && !f->forgotten)
 		LIST_REMOVE(f, in_bucket);
 	if (!gone && f->refs == 0)
@@ -271,7 +273,7 @@ file_cache_free(struct file_cache *c)
 	pthread_mutex_lock(&c->mutex);
 	while (c->expiring)
 		pthread_cond_wait(&c->changed, &c->mutex);
-	assert(c->count == 0 && c->closing == 0);
+	assert(c->count == 0 && c->closing == 0 && c->ending == 0);
 	assert(c->edge_spans == 0 && c->edge_inodes == 0);
 	pthread_mutex_unlock(&c->mutex);
 	pthread_cond_destroy(&c->changed);

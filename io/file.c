@@ -278,6 +278,7 @@ file_end_counted(struct file *f)
 	f->fd = f->direct_fd = f->read_fd = -1;
 	pthread_mutex_lock(&c->mutex);
 	c->count--;
+	c->ending--;
 	(*volume_files(f->volume))--;
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->mutex);
@@ -333,7 +334,7 @@ make_room(struct file_cache *c)
 		pthread_mutex_lock(&c->mutex);
 		return 0;
 	}
-	if (c->closing == 0)
+	if (c->closing + c->ending == 0)
 		return -ENFILE;
 	pthread_cond_wait(&c->changed, &c->mutex);
 	return 0;
@@ -398,10 +399,12 @@ file_open(struct engine *e, const struct file_key *key, struct file **ret)
 	}
 	r = file_fill(f);
 	pthread_mutex_lock(&c->mutex);
-	if (r == 0)
+	if (r == 0) {
 		f->state = FILE_READY;
-	else
+	} else {
 		LIST_REMOVE(f, in_bucket);
+		c->ending++;
+	}
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->mutex);
 	if (r != 0)

@@ -411,7 +411,9 @@ struct file_cache {
 	struct inode_list *inodes;
 	unsigned mask;           /* of both tables */
 	TAILQ_HEAD(, file) idle; /* least recently used first */
-	unsigned count, files_max, closing;
+	unsigned count, files_max;
+	unsigned closing; /* by whom they may yet be taken into use again */
+	unsigned ending;  /* out of the table, and still counted */
 	uint64_t next_id;
 	struct work expire;
 	bool expiring;

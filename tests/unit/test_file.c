@@ -7,6 +7,7 @@
 #include "io_client.h"
 
 #include "io/file.h"
+#include "io/reactor.h"
 
 #include <ftw.h>
 #include <linux/fs.h>
@@ -120,6 +121,44 @@ opening_against_closing(void **state)
 	(void)state;
 	file_put(create_named(env.engine, env.volume, "busy"));
 	run_openers(o, "busy", 200, true);
+	close_all_now();
+}
+
+static void *
+open_once(void *arg)
+{
+	struct opener *o = arg;
+	int r = file_open(env.engine, &o->key, &o->file);
+
+	assert(r == 0);
+	return NULL;
+}
+
+/* A file that has left the table, but whose descriptors are not closed yet,
+ * takes up a place for a moment, and nobody is refused for that. */
+static void
+waits_for_one_that_ends(void **state)
+{
+	struct file_cache *c = engine_files(env.engine);
+	struct opener o = { 0 };
+
+	(void)state;
+	file_put(create_named(env.engine, env.volume, "next"));
+	close_all_now();
+	key_of(&o.key, env.volume, "next");
+	pthread_mutex_lock(&c->mutex);
+	c->count += FILES_MAX;
+	c->ending++;
+	pthread_mutex_unlock(&c->mutex);
+	assert_int_equal(pthread_create(&o.thread, NULL, open_once, &o), 0);
+	usleep(20000); /* by then it waits, or was refused */
+	pthread_mutex_lock(&c->mutex);
+	c->count -= FILES_MAX;
+	c->ending--;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->mutex);
+	pthread_join(o.thread, NULL);
+	file_put(o.file);
 	close_all_now();
 }
 
@@ -422,6 +461,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_file_for_one_key),
 		cmocka_unit_test(opening_against_closing),
+		cmocka_unit_test(waits_for_one_that_ends),
 		cmocka_unit_test(only_regular_files),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(removed_files),
