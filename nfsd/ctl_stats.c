@@ -111,6 +111,10 @@ ctl_reset_stats(struct server *s, struct json_object *args,
 
 	if (now == NULL)
 		return ctl_fail(e, -ENOMEM, "no memory");
+	/* Only its numbers are wanted: the table would keep what is withdrawn
+	 * from being let go of. */
+	export_table_put(now->exports);
+	now->exports = NULL;
 	ctl_forget(s);
 	s->counted_from = now;
 	return 0;
@@ -226,7 +230,7 @@ ctl_slow(struct server *s, struct json_object *args, struct json_object **ret,
 		return ctl_fail(e, -ENOMEM, "no memory");
 	}
 	for (i = 0; i < s->shards; i++)
-		n += slow_list(s->shard[i]->slow, list + n, room - n);
+		n += slow_list(s->shard[i]->slow, now_ns, list + n, room - n);
 	qsort(list, n, sizeof(*list), compare_slow);
 	if (n > SLOW_CALLS)
 		n = SLOW_CALLS;

@@ -2,8 +2,10 @@
 /*
  * The server: owns the engine, the shards, the table of exports, the duplicate
  * request cache and the state directory; starts them in an order in which each
- * finds what it needs, reloads, drains and stops. All of it runs on the main
- * thread, but for server_exports_get, which any thread may call.
+ * finds what it needs, reloads, drains and stops. It runs on the main thread,
+ * but for server_unexport and server_apply, which are the control thread's
+ * (change makes them and a reload take turns), and server_exports_get, which
+ * any thread may call.
  */
 #include "nfsd/server.h"
 
@@ -440,6 +442,20 @@ wait_for_calls(const struct export_table *t, uint64_t deadline_ns)
 	return true;
 }
 
+/* Nobody uses it any more: sync and close what is open of it. */
+static bool
+close_files(struct server *s, const struct export *e)
+{
+	uint64_t until_ns = monotonic_ns() + UNEXPORT_NS;
+	int r = 0;
+
+	if (e->rw != NULL)
+		r = file_close_all(s->engine, e->rw, until_ns);
+	if (r != -EBUSY && e->ro != NULL)
+		r = file_close_all(s->engine, e->ro, until_ns);
+	return r != -EBUSY;
+}
+
 int
 server_unexport(struct server *s, const char *path)
 {
@@ -463,7 +479,7 @@ server_unexport(struct server *s, const char *path)
 	pthread_mutex_unlock(&s->change);
 	log_msg(LOG_NOTICE_, "%s: withdrawn", path);
 	let_go = wait_for_calls(old, monotonic_ns() + UNEXPORT_NS) &&
-		 export_holders(gone) == 1;
+		 export_holders(gone) == 1 && close_files(s, gone);
 	export_table_put(old);
 	return let_go ? 0 : 1;
 }
