@@ -331,11 +331,12 @@ export_trees_open(struct export_loader *l, const struct export_place *p,
 {
 	const struct conf_export *c = p->conf;
 	bool ro_is_old;
-	int r = tree_open(l, p, e->id, true, &e->ro_tree);
+	/* The writable one first: a kept verifier is given out once. */
+	int r = tree_open(l, p, e->id, false, &e->rw_tree);
 
-	ro_is_old = e->ro_tree && atomic_load(&e->ro_tree->refs) > 1;
 	if (r == 0)
-		r = tree_open(l, p, e->id, false, &e->rw_tree);
+		r = tree_open(l, p, e->id, true, &e->ro_tree);
+	ro_is_old = e->ro_tree && atomic_load(&e->ro_tree->refs) > 1;
 	if (r < 0)
 		conf_report_error(l->r, c->file, c->line, "%s: %s", c->path,
 				  strerror(-r));

@@ -3,6 +3,8 @@
  * a start and a kill. */
 #include "harness.h"
 
+#include <stdio.h>
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -102,7 +104,7 @@ verf_of(struct raw *r, const struct raw_fh *fh, uint8_t verf[8])
 
 /* Handles outlive the server; the verifier outlives a clean stop only. */
 static void
-restart(const char *engine)
+restart(const char *engine, const char *clients)
 {
 	struct harness *h = harness_new(NULL);
 	uint8_t data[70000], v1[8], v2[8], v3[8];
@@ -110,6 +112,8 @@ restart(const char *engine)
 	WRITE3res w;
 	struct raw *r;
 
+	if (clients != NULL)
+		(void)snprintf(h->client, sizeof(h->client), "%s", clients);
 	harness_arg(h, "--engine");
 	harness_arg(h, engine);
 	fill(data, sizeof(data), 7);
@@ -150,13 +154,16 @@ restart(const char *engine)
 static void
 test_restart_uring(void **state)
 {
-	restart("uring");
+	restart("uring", NULL);
+	/* With a read-only mount beside the other. */
+	restart("uring", "127.0.0.1(rw,no_root_squash,insecure) "
+			 "127.0.0.2(ro,insecure)");
 }
 
 static void
 test_restart_threads(void **state)
 {
-	restart("threads");
+	restart("threads", NULL);
 }
 
 static void
