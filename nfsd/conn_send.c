@@ -160,7 +160,8 @@ conn_send_here(struct conn *c, struct call *call)
 		call->sent_bytes = (uint32_t)n;
 		return CONN_SENT_SOME;
 	}
-	call->sent_ns = monotonic_ns();
+	if (n > 0)
+		call->sent_ns = monotonic_ns();
 	was = atomic_exchange(&c->sender, SENDER_NONE);
 	if (n <= 0)
 		return CONN_SENT_NOTHING;
