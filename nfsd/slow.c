@@ -10,7 +10,6 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct period {
 	uint64_t begun_ns;
@@ -91,23 +90,30 @@ slow_note(struct slow *s, const struct slow_call *c, uint64_t now_ns)
 	pthread_mutex_unlock(&s->mutex);
 }
 
+/* A shard without calls does not turn over: what is too old is left out. */
 static unsigned
-copy(const struct period *p, struct slow_call *out, unsigned max)
+copy(const struct period *p, uint64_t now_ns, struct slow_call *out,
+     unsigned max)
 {
-	unsigned n = p->count < max ? p->count : max;
+	unsigned n = 0, i;
 
-	memcpy(out, p->call, n * sizeof(*out));
+	for (i = 0; i < p->count && n < max; i++) {
+		const struct slow_call *c = &p->call[i];
+
+		if (c->begin_ns + c->ns + 2 * SLOW_PERIOD_NS >= now_ns)
+			out[n++] = *c;
+	}
 	return n;
 }
 
 unsigned
-slow_list(struct slow *s, struct slow_call *out, unsigned max)
+slow_list(struct slow *s, uint64_t now_ns, struct slow_call *out, unsigned max)
 {
 	unsigned n;
 
 	pthread_mutex_lock(&s->mutex);
-	n = copy(&s->now, out, max);
-	n += copy(&s->before, out + n, max - n);
+	n = copy(&s->now, now_ns, out, max);
+	n += copy(&s->before, now_ns, out + n, max - n);
 	pthread_mutex_unlock(&s->mutex);
 	return n;
 }

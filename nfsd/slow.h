@@ -40,8 +40,10 @@ void slow_free(struct slow *s);
 /* Owner's thread: is a call of so many ns worth a note? Cheap. */
 bool slow_wants(const struct slow *s, uint64_t ns, uint64_t now_ns);
 void slow_note(struct slow *s, const struct slow_call *c, uint64_t now_ns);
-/* Copies at most max, in no order; how many. */
-unsigned slow_list(struct slow *s, struct slow_call *out, unsigned max);
+/* Copies at most max, in no order, of those that ended in the last two periods;
+ * how many. */
+unsigned slow_list(struct slow *s, uint64_t now_ns, struct slow_call *out,
+		   unsigned max);
 
 const char *slow_stage_name(enum slow_stage stage);
 

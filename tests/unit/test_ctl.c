@@ -234,12 +234,13 @@ test_slow(void **state)
 	uint64_t now = 5 * SLOW_PERIOD_NS, least = UINT64_MAX;
 	unsigned i, n;
 
+	call.begin_ns = now - 2000;
 	for (i = 0; i < 1000; i++) {
 		call.ns = 1000 + (i * 7919) % 1000;
 		if (slow_wants(s, call.ns, now))
 			slow_note(s, &call, now);
 	}
-	n = slow_list(s, list, 2 * SLOW_CALLS);
+	n = slow_list(s, now, list, 2 * SLOW_CALLS);
 	assert_int_equal(n, SLOW_CALLS);
 	for (i = 0; i < n; i++)
 		if (list[i].ns < least)
@@ -248,15 +249,20 @@ test_slow(void **state)
 	assert_false(slow_wants(s, least, now));
 	/* The next period begins with whatever comes; the last one stays. */
 	now += SLOW_PERIOD_NS + 1;
+	call.begin_ns = now - 1;
 	call.ns = 1;
 	assert_true(slow_wants(s, call.ns, now));
 	slow_note(s, &call, now);
-	assert_int_equal(slow_list(s, list, 2 * SLOW_CALLS), SLOW_CALLS + 1);
-	assert_int_equal(slow_list(s, list, 3), 3);
-	/* After a long silence there is nothing recent. */
+	assert_int_equal(slow_list(s, now, list, 2 * SLOW_CALLS),
+			 SLOW_CALLS + 1);
+	assert_int_equal(slow_list(s, now, list, 3), 3);
+	/* After a long silence there is nothing recent, also before the next
+	 * call comes. */
 	now += 3 * SLOW_PERIOD_NS;
+	assert_int_equal(slow_list(s, now, list, 2 * SLOW_CALLS), 0);
+	call.begin_ns = now - 1;
 	slow_note(s, &call, now);
-	assert_int_equal(slow_list(s, list, 2 * SLOW_CALLS), 1);
+	assert_int_equal(slow_list(s, now, list, 2 * SLOW_CALLS), 1);
 	slow_free(s);
 	for (i = 0; i < SLOW_STAGES; i++)
 		assert_non_null(slow_stage_name((enum slow_stage)i));
