@@ -43,6 +43,7 @@ struct peer {
 	size_t in_bytes;
 	char *out; /* the reply, NULL: none */
 	size_t out_bytes, out_sent;
+	bool ending; /* its last answer is on its way */
 };
 
 struct ctl {
@@ -179,9 +180,10 @@ peer_next(struct ctl *c, struct peer *p)
 	if (end == NULL && p->in_bytes < CTL_LINE_BYTES)
 		return;
 	if (end == NULL) { /* too long: one answer, and the end */
+		p->ending = true;
 		peer_answer(c, p, 0);
-		(void)shutdown(p->fd, SHUT_RD);
-		p->in_bytes = 0;
+		if (p->out == NULL)
+			peer_close(p);
 		return;
 	}
 	n = (size_t)(end - p->in);
@@ -226,7 +228,10 @@ peer_write(struct ctl *c, struct peer *p)
 		return;
 	free(p->out);
 	p->out = NULL;
-	peer_next(c, p);
+	if (p->ending)
+		peer_close(p);
+	else
+		peer_next(c, p);
 }
 
 /* The thread --------------------------------------------------------------- */

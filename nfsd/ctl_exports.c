@@ -167,24 +167,26 @@ calls_left(const struct server *s)
 }
 
 /* What is still to be done; when no connection is left, the sync. It may be
- * asked again and again: the sync of what is clean is short. */
+ * asked again and again (with ask it begins nothing, for another may have said
+ * resume): the sync of what is clean is short. */
 int
 ctl_drain(struct server *s, struct json_object *args, struct json_object **ret,
 	  struct ctl_error *error)
 {
 	bool resume = ctl_arg_bool(args, "resume"), quiet;
+	bool ask = ctl_arg_bool(args, "ask");
 	struct json_object *o;
 	int rc = -EBUSY;
 
 	if (resume && s->draining) {
 		drain_end(s);
 		log_msg(LOG_NOTICE_, "serving again");
-	} else if (!resume && !s->draining) {
+	} else if (!resume && !ask && !s->draining) {
 		drain_begin(s);
 		log_msg(LOG_NOTICE_, "draining: no new connections, and those "
 				     "that are there end");
 	}
-	quiet = !resume && drain_left(s) == 0;
+	quiet = s->draining && drain_left(s) == 0;
 	if (quiet)
 		rc = file_close_all(s->engine, NULL, monotonic_ns() + SYNC_NS);
 	if (quiet && rc < 0 && rc != -EBUSY)

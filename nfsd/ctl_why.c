@@ -112,11 +112,16 @@ why_of(struct server *s, const struct export *e, const char *path,
 	struct volume *v = e->rw != NULL ? e->rw : e->ro;
 	struct io_policy p = volume_policy(v);
 	struct io_learned l;
-	struct stat st;
+	struct stat st, root;
 	bool learned;
 
-	if (stat(path, &st) != 0)
+	if (stat(path, &st) != 0 || fstat(volume_root_fd(v), &root) != 0)
 		return ctl_fail(error, -errno, "%s: %s", path, strerror(errno));
+	if (st.st_dev != root.st_dev)
+		return ctl_fail(error, -ENOENT,
+				"%s lies in no export: it is on a file system "
+				"that is mounted below %s",
+				path, e->path);
 	learned = S_ISREG(st.st_mode) &&
 		  file_learned(s->engine, v, st.st_ino, &l);
 	*ret = why_json(e, &p, learned ? &l : NULL);

@@ -140,7 +140,7 @@ static void
 show_unexport(struct json_object *o)
 {
 	(void)printf("%s is withdrawn%s\n", get_text(o, "path"),
-		     json_object_get_boolean(get_part(o, "released"))
+		     get_flag(o, "released")
 			     ? ""
 			     : "; calls in service still hold its file system");
 }
@@ -148,10 +148,20 @@ show_unexport(struct json_object *o)
 static int
 run_unexport(struct server_link *l, int argc, char **argv)
 {
+	struct json_object *ret = NULL;
+	bool released;
+
 	if (argc != 2)
 		return usage_error(argv[0], "it takes the path of an export");
-	return ask_and_show(l, argv[0], one_arg("path", argv[1]),
-			    show_unexport);
+	if (link_ask(l, argv[0], one_arg("path", argv[1]), &ret) < 0)
+		return EXIT_FAILURE;
+	released = get_flag(ret, "released");
+	if (l->json)
+		print_json(ret);
+	else
+		show_unexport(ret);
+	json_object_put(ret);
+	return released ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int
@@ -226,13 +236,13 @@ wrong:
 static bool
 is_quiet(struct json_object *o)
 {
-	return json_object_get_boolean(get_part(o, "synced"));
+	return get_flag(o, "synced");
 }
 
 static void
 show_drain(struct json_object *o)
 {
-	if (!json_object_get_boolean(get_part(o, "draining")))
+	if (!get_flag(o, "draining"))
 		(void)puts("serving");
 	else if (is_quiet(o))
 		(void)puts("drained: no connections, everything is synced");
@@ -243,44 +253,51 @@ show_drain(struct json_object *o)
 			     get_number(o, "calls"));
 }
 
-/* Until the server is quiet. */
+static struct json_object *
+one_flag(const char *name)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, name, json_object_new_boolean(1));
+	return o;
+}
+
+/* Until the server is quiet, or somebody lets it serve again. */
 static int
 drain_wait(struct server_link *l)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
 	struct json_object *ret = NULL;
-	bool quiet = false;
+	bool quiet;
+	int rc = link_ask(l, "drain", NULL, &ret);
 
-	while (!quiet) {
+	while (rc == 0 && !is_quiet(ret) && get_flag(ret, "draining")) {
+		(void)nanosleep(&pause, NULL);
 		json_object_put(ret);
-		if (link_ask(l, "drain", NULL, &ret) < 0)
-			return EXIT_FAILURE;
-		quiet = is_quiet(ret);
-		if (!quiet)
-			(void)nanosleep(&pause, NULL);
+		ret = NULL;
+		rc = link_ask(l, "drain", one_flag("ask"), &ret);
 	}
+	if (rc < 0)
+		return EXIT_FAILURE;
+	quiet = is_quiet(ret);
 	if (l->json)
 		print_json(ret);
 	else
 		show_drain(ret);
 	json_object_put(ret);
-	return EXIT_SUCCESS;
+	return quiet ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int
 run_drain(struct server_link *l, int argc, char **argv)
 {
-	struct json_object *args;
-
 	if (argc == 1)
 		return drain_wait(l);
 	if (argc == 2 && strcmp(argv[1], "--no-wait") == 0)
 		return ask_and_show(l, argv[0], NULL, show_drain);
 	if (argc != 2 || strcmp(argv[1], "--resume") != 0)
 		return usage_error(argv[0], "it takes --resume or --no-wait");
-	args = json_object_new_object();
-	json_object_object_add(args, "resume", json_object_new_boolean(1));
-	return ask_and_show(l, argv[0], args, show_drain);
+	return ask_and_show(l, argv[0], one_flag("resume"), show_drain);
 }
 
 /* All of them -------------------------------------------------------------- */

@@ -40,6 +40,7 @@ int link_ask(struct server_link *l, const char *command,
 uint64_t get_number(struct json_object *o, const char *name);  /* 0: none */
 const char *get_text(struct json_object *o, const char *name); /* "-": none */
 struct json_object *get_part(struct json_object *o, const char *name);
+bool get_flag(struct json_object *o, const char *name); /* false: not there */
 #define SHOW_BYTES 32
 /* "1.5 GiB"; "12.3 ms". Return out. */
 const char *show_size(char out[SHOW_BYTES], double bytes);

@@ -13,12 +13,6 @@
 #define KIB       1024u
 #define MIB       (1u << 20)
 
-static bool
-is_true(struct json_object *o, const char *name)
-{
-	return json_object_get_boolean(get_part(o, name));
-}
-
 /* "4 KiB", or "-" for what is not told or has no limit. */
 static const char *
 size(char out[SHOW_BYTES], struct json_object *o, const char *name)
@@ -71,7 +65,7 @@ show_node(struct json_object *chain, struct json_object *o)
 	(void)printf("  %*s%s: %s%s%s%s\n", 2 * depth(chain, o), "",
 		     get_text(o, "name"), get_text(o, "kind"),
 		     detail ? " " : "", detail ? get_text(o, "detail") : "",
-		     is_true(o, "aligned") ? "" : ", not aligned to its disk");
+		     get_flag(o, "aligned") ? "" : ", not aligned to its disk");
 }
 
 static void
@@ -95,8 +89,8 @@ show_limits(struct json_object *o)
 		       get_number(o, "queues"),
 		       get_number(o, "queue_requests"));
 	(void)printf(" %10s %5s %4s\n", text,
-		     is_true(o, "write_cache") ? "yes" : "no",
-		     is_true(o, "fua") ? "yes" : "no");
+		     get_flag(o, "write_cache") ? "yes" : "no",
+		     get_flag(o, "fua") ? "yes" : "no");
 }
 
 /* NVMe -----------------------------------------------------------------------
@@ -125,7 +119,7 @@ show_nvme_facts(struct json_object *o)
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		(void)printf(" %s %s,", sizes[i].title,
 			     size(text, o, sizes[i].name));
-	(void)printf(" VWC %s\n", is_true(o, "vwc") ? "yes" : "no");
+	(void)printf(" VWC %s\n", get_flag(o, "vwc") ? "yes" : "no");
 }
 
 static void
@@ -210,7 +204,7 @@ show_plan(struct json_object *o)
 		     size(a, o, "write_preferred_bytes"),
 		     size(b, o, "write_multiple_bytes"));
 	(void)printf("  DATA_SYNC: %s\n",
-		     is_true(o, "sync_by_fua")
+		     get_flag(o, "sync_by_fua")
 			     ? "RWF_DSYNC where a WRITE is alone, else a "
 			       "shared sync"
 			     : "a shared sync");

@@ -20,6 +20,12 @@ get_part(struct json_object *o, const char *name)
 	return v;
 }
 
+bool
+get_flag(struct json_object *o, const char *name)
+{
+	return json_object_get_boolean(get_part(o, name));
+}
+
 uint64_t
 get_number(struct json_object *o, const char *name)
 {

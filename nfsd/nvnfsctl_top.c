@@ -262,7 +262,7 @@ parse_one(struct top *t, int c)
 		rc = parse_number("times", optarg, 1e9, &n);
 		t->times = rc == 0 ? (long)n : 0;
 		t->batch = true;
-		return rc;
+		return rc == 0 && t->times == 0 ? bad("times", optarg) : rc;
 	case 'd':
 		return parse_number("interval", optarg, INTERVAL_MAX,
 				    &t->interval_s);

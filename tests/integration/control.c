@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 /* All that command prints; its status. */
@@ -152,4 +154,37 @@ control_latency(struct json_object *stats, const char *procedure)
 			return o;
 	}
 	return NULL;
+}
+
+int
+control_dial(const struct harness *h)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/state/ctl",
+		       h->dir);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+struct json_object *
+control_ask(const struct harness *h, const char *line)
+{
+	struct json_object *reply, *result;
+	FILE *f = fdopen(control_dial(h), "r+");
+	char *text = NULL;
+	size_t room = 0;
+
+	assert_non_null(f);
+	assert_true(fprintf(f, "%s\n", line) > 0 && fflush(f) == 0);
+	assert_true(getline(&text, &room, f) > 0);
+	(void)fclose(f);
+	reply = json_tokener_parse(text);
+	free(text);
+	assert_non_null(reply);
+	result = json_object_get(control_part(reply, "result"));
+	json_object_put(reply);
+	return result;
 }

@@ -30,4 +30,9 @@ uint64_t control_number(struct json_object *o, const char *path);
 struct json_object *control_latency(struct json_object *stats,
 				    const char *procedure);
 
+/* A connection to the control socket itself. */
+int control_dial(const struct harness *h);
+/* A request as it stands there; its result, to be put. It must succeed. */
+struct json_object *control_ask(const struct harness *h, const char *line);
+
 #endif

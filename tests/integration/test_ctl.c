@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -359,6 +358,8 @@ test_unexport(void **state)
 	/* Unmounted, and still served from the clone. */
 	assert_int_equal(raw_read(s->r, &fh, 0, 100, &res), NFS3_OK);
 	assert_true(open(s->h->loop, O_RDONLY | O_EXCL) < 0 && errno == EBUSY);
+	/* What it remembers must not hold what is withdrawn. */
+	assert_int_equal(control_run(s->h, NULL, "reset-stats"), 0);
 	assert_int_equal(control_run(s->h, NULL, "unexport %s", s->h->export),
 			 0);
 	assert_int_equal(raw_read(s->r, &fh, 0, 100, &res), NFS3ERR_STALE);
@@ -406,6 +407,11 @@ test_drain(void **state)
 	control_says(s->h, "^serving$", "drain --resume");
 	assert_true(raw_receive(late));
 	raw_close(late);
+	/* Who only asks, as one that waits does, begins nothing. */
+	o = control_ask(s->h, "{\"command\":\"drain\","
+			      "\"args\":{\"ask\":true}}");
+	assert_false(json_object_get_boolean(control_part(o, "draining")));
+	json_object_put(o);
 	control_says(s->h, "draining|drained", "drain --no-wait");
 	/* A stop goes through. */
 	harness_stop(s->h);
@@ -449,19 +455,6 @@ test_report(void **state)
 
 /* Who may ---------------------------------------------------------------------
  */
-
-static int
-dial(const struct harness *h)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/state/ctl",
-		       h->dir);
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	return fd;
-}
 
 /* Neither without a right to the directory, nor where the modes would let him:
  * the kernel says who asks. */
@@ -561,19 +554,19 @@ test_garbage(void **state)
 	char c;
 
 	memset(bytes, 'x', sizeof(bytes));
-	fd[0] = dial(s->h);
+	fd[0] = control_dial(s->h);
 	assert_int_equal(send(fd[0], "{}\n[\n\n", 6, 0), 6);
 	for (i = 0; i < 3;) { /* three lines come back */
 		assert_int_equal(read(fd[0], &c, 1), 1);
 		i += c == '\n';
 	}
 	close(fd[0]);
-	fd[0] = dial(s->h);
+	fd[0] = control_dial(s->h);
 	(void)send(fd[0], bytes, sizeof(bytes), MSG_NOSIGNAL);
 	assert_int_equal(read(fd[0], &c, 1), 1);
 	close(fd[0]);
 	for (i = 0; i < 40; i++)
-		fd[i] = dial(s->h);
+		fd[i] = control_dial(s->h);
 	assert_int_equal(control_run(s->h, NULL, "status"), 0);
 	for (i = 0; i < 40; i++)
 		close(fd[i]);
