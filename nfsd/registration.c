@@ -84,7 +84,7 @@ log_outcome(int rc, bool first)
 {
 	if (rc == 0 && !first)
 		log_msg(LOG_NOTICE_, "registered with rpcbind");
-	else if (rc < 0 && first)
+	else if (rc < 0 && (first || !passes(rc)))
 		log_msg(LOG_WARNING_,
 			"not registered with rpcbind (%s): clients must mount "
 			"with proto=tcp, port= and mountport=%s",
