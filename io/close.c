@@ -34,8 +34,10 @@ file_shut(struct file *f)
 	f->closing = false;
 	c->closing--;
 	gone = f->uses == f->uses_closing;
-	if (gone)
+	if (gone) {
+		f->state = FILE_ENDED;
 		c->ending++;
+	}
 	if (gone && !f->forgotten)
 		LIST_REMOVE(f, in_bucket);
 	if (!gone && f->refs == 0)

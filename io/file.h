@@ -267,10 +267,12 @@ struct flush_account {
 	TAILQ_ENTRY(flush_account) in_due;
 	TAILQ_HEAD(, inode) inodes; /* dirty ones, oldest first */
 	STAILQ_HEAD(, flush_waiter) waiting;
-	int64_t started; /* of fresh: its write-back was started */
+	_Atomic int64_t started; /* of fresh: its write-back was started */
 };
 
 void account_init(struct flush_account *a, struct flusher *f);
+/* Nobody uses it any more; its flusher still runs, or there never was one. */
+void account_fini(struct flush_account *a);
 /* Any thread. */
 void account_limit(struct flush_account *a, uint64_t max,
 		   unsigned share_percent);
@@ -366,7 +368,11 @@ struct inode {
 	uint64_t ino;
 };
 
-enum file_state { FILE_OPENING, FILE_READY };
+enum file_state {
+	FILE_OPENING,
+	FILE_READY,
+	FILE_ENDED /* nobody may take it into use any more */
+};
 
 struct file {
 	/* under file_cache.mutex */

@@ -52,6 +52,18 @@ account_init(struct flush_account *a, struct flusher *f)
 }
 
 void
+account_fini(struct flush_account *a)
+{
+	if (a->flusher == NULL)
+		return;
+	pthread_mutex_lock(&a->flusher->mutex);
+	assert(TAILQ_EMPTY(&a->inodes) && STAILQ_EMPTY(&a->waiting));
+	if (atomic_load(&a->due))
+		TAILQ_REMOVE(&a->flusher->due, a, in_due);
+	pthread_mutex_unlock(&a->flusher->mutex);
+}
+
+void
 account_limit(struct flush_account *a, uint64_t max, unsigned share_percent)
 {
 	uint64_t share = max / 100 * share_percent;
@@ -65,8 +77,9 @@ account_limit(struct flush_account *a, uint64_t max, unsigned share_percent)
 static bool
 wants(const struct flush_account *a)
 {
-	int64_t fresh = atomic_load(&a->fresh) - a->started;
-	int64_t ready = atomic_load(&a->ready) - a->started;
+	int64_t started = atomic_load(&a->started);
+	int64_t fresh = atomic_load(&a->fresh) - started;
+	int64_t ready = atomic_load(&a->ready) - started;
 
 	if (ready > atomic_load(&a->share) || fresh > atomic_load(&a->max) / 2)
 		return true;
@@ -237,7 +250,7 @@ start(struct flusher *f, struct started *s)
 {
 	s->bytes = sync_flush_start(s->file);
 	pthread_mutex_lock(&f->mutex);
-	s->account->started += (int64_t)s->bytes;
+	atomic_fetch_add(&s->account->started, (int64_t)s->bytes);
 	pthread_mutex_unlock(&f->mutex);
 }
 
@@ -245,7 +258,10 @@ static void
 finish(struct flusher *f, struct started *s)
 {
 	pthread_mutex_lock(&f->mutex);
-	s->account->started -= (int64_t)s->bytes;
+	atomic_fetch_sub(&s->account->started, (int64_t)s->bytes);
+	/* It may have been judged by what a sync has taken meanwhile. */
+	if (wants(s->account))
+		set_due(s->account);
 	pthread_mutex_unlock(&f->mutex);
 	sync_flush_here(s->file);
 }

@@ -617,6 +617,8 @@ turn_next(struct inode *i, struct file *own)
 	else if (i->job.flush)
 		f = own;
 	if (f == NULL) {
+		if (i->job.flush && i->edges.pages > 0)
+			flush_note(i, 0, 0); /* it is to be found again */
 		i->job.flush = false;
 		i->job.busy = false;
 	}

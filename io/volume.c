@@ -171,8 +171,10 @@ volume_set_policy(struct volume *v, const struct io_policy *policy)
 static void
 shared_put(struct volume_shared *s)
 {
-	if (s != NULL && atomic_fetch_sub(&s->refs, 1) == 1)
-		free(s);
+	if (s == NULL || atomic_fetch_sub(&s->refs, 1) != 1)
+		return;
+	account_fini(&s->account);
+	free(s);
 }
 
 /* What volume_probe has taken. */
