@@ -88,7 +88,7 @@ file_expire(struct engine *e)
 		work_submit(e, WORK_DATA, &c->expire);
 	if (atomic_load(&c->learns) && !atomic_exchange(&c->looking, true))
 		work_submit(e, WORK_META, &c->look_work);
-	if (atomic_load(&c->join_blocks) > 0 &&
+	if (atomic_load(&c->join_bytes) > 0 &&
 	    !atomic_exchange(&c->join_flushing, true))
 		work_submit(e, WORK_META, &c->join_work);
 }
@@ -103,13 +103,23 @@ look_at_memory(struct file_cache *c)
 	atomic_store(&c->memory_pressure, m.pressure);
 }
 
+/* The end of c waits for it. */
+static void
+work_over(struct file_cache *c, _Atomic bool *runs)
+{
+	pthread_mutex_lock(&c->mutex);
+	atomic_store(runs, false);
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->mutex);
+}
+
 static void
 look_run(struct work *w)
 {
 	struct file_cache *c = container_of(w, struct file_cache, look_work);
 
 	look_at_memory(c);
-	atomic_store(&c->looking, false);
+	work_over(c, &c->looking);
 }
 
 /* Waits for pieces in flight: not on a thread of the data pool. */
@@ -119,7 +129,7 @@ join_run(struct work *w)
 	struct file_cache *c = container_of(w, struct file_cache, join_work);
 
 	join_flush_old(c, false);
-	atomic_store(&c->join_flushing, false);
+	work_over(c, &c->join_flushing);
 }
 
 /* f's inode has no name any more: nobody shall find it. */
@@ -178,7 +188,7 @@ close_all(struct file_cache *c, struct volume *v, uint64_t deadline_ns)
 	struct timespec until = timespec_of(deadline_ns);
 	int first = 0, r = 0;
 
-	if (atomic_load(&c->join_blocks) > 0)
+	if (atomic_load(&c->join_bytes) > 0)
 		join_flush_old(c, true);
 	pthread_mutex_lock(&c->mutex);
 	while ((v == NULL ? c->count : *volume_files(v)) > 0) {
@@ -273,7 +283,8 @@ file_cache_free(struct file_cache *c)
 	(void)close_all(c, NULL, clock_ns() + END_NS_MAX);
 	flushers_end(c);
 	pthread_mutex_lock(&c->mutex);
-	while (c->expiring)
+	while (c->expiring || atomic_load(&c->looking) ||
+	       atomic_load(&c->join_flushing))
 		pthread_cond_wait(&c->changed, &c->mutex);
 	assert(c->count == 0 && c->closing == 0 && c->ending == 0);
 	assert(c->edge_spans == 0 && c->edge_inodes == 0);

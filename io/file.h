@@ -427,7 +427,7 @@ struct file_cache {
 	LIST_HEAD(, flusher) flushers;
 	/* any thread: what waits for neighbours, and where */
 	_Atomic int64_t edge_spans;
-	_Atomic unsigned join_blocks;
+	_Atomic unsigned join_bytes;
 	_Atomic bool join_flushing, looking;
 	_Atomic bool learns; /* some inode has learned */
 	_Atomic unsigned memory_pressure;

@@ -535,8 +535,11 @@ int file_open(struct engine *e, const struct file_key *key, struct file **ret);
 void file_put(struct file *f);
 int file_fd(const struct file *f); /* buffered descriptor, for fstat */
 /* Of a regular file that stat gives size: with what waits in memory. Any
- * thread, does not block. */
+ * thread, does not block. What waited may have got into the file between the
+ * stat and this: then io_size_resets has moved, and both are to be done again.
+ */
 uint64_t io_size(dev_t dev, uint64_t ino, uint64_t size);
+uint64_t io_size_resets(void);
 /*
  * auto.c: what an inode that is used in a mode auto was like lately (counts are
  * halved now and then), and the modes that follow. Samples are bytes that READs

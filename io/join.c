@@ -6,7 +6,7 @@
  * device with O_DIRECT, so that the page cache sees none of it. Whoever wants
  * the file as a whole (COMMIT, truncation, a READ or another WRITE there)
  * freezes it first, which writes out through the page cache what waits, and so
- * does the clock after a second.
+ * does the clock within two seconds.
  *
  * A block is made by the WRITE that brings its first bytes, once its middle is
  * written, under the inode's mutex. When it is full it belongs to a reactor: it
@@ -18,13 +18,15 @@
  * is asked of io_size.
  */
 #include "io/compat.h"
+#include "io/device.h"
+#include "io/fault.h"
 #include "io/file.h"
 #include "io/reactor.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS_MAX  4096 /* waiting, of all inodes: 16 MiB of pages */
+#define BYTES_MAX   (16u << 20) /* of all inodes' blocks */
 #define JOIN_NS_MAX NS_PER_S
 #define AGAIN_MAX   16
 #define FLUSH_FILES 32u /* in one go */
@@ -39,6 +41,9 @@ struct join_block {
 	bool direct;
 	uint8_t again;
 	uint64_t since_ns;
+	bool cached;    /* some of it went through the page cache */
+	uint32_t slots; /* of its device, while it is written direct */
+	struct file_cache *cache;
 	struct file *file; /* a reference, while it is in use */
 	struct reactor *reactor;
 	struct message msg;
@@ -48,13 +53,16 @@ struct join_block {
 	uint8_t *data; /* page-aligned */
 };
 
-/* Inodes with blocks, for who asks about sizes and for the clock. A leaf. */
+/* Inodes with blocks, for who asks about sizes and for the clock. Taken under
+ * an inode's mutex; the file cache's is taken under it. */
 static struct {
 	pthread_mutex_t mutex;
 	TAILQ_HEAD(, join_table) tables;
 	_Atomic unsigned count;
+	_Atomic uint64_t
+		resets; /* how often an end was forgotten, see io_size */
 } joined = { PTHREAD_MUTEX_INITIALIZER, TAILQ_HEAD_INITIALIZER(joined.tables),
-	     0 };
+	     0, 0 };
 
 /* blocks ------------------------------------------------------------------- */
 
@@ -64,7 +72,7 @@ join_block_new(struct file *f)
 	uint32_t bytes = f->facts.cut;
 	struct join_block *b;
 
-	if (atomic_load(&f->cache->join_blocks) >= BLOCKS_MAX)
+	if (atomic_load(&f->cache->join_bytes) + bytes > BYTES_MAX)
 		return NULL;
 	b = calloc(1, sizeof(*b));
 	if (b == NULL)
@@ -75,6 +83,8 @@ join_block_new(struct file *f)
 		return NULL;
 	}
 	b->bytes = b->back = bytes;
+	b->cache = f->cache;
+	atomic_fetch_add(&b->cache->join_bytes, bytes);
 	return b;
 }
 
@@ -83,6 +93,7 @@ join_block_free(struct join_block *b)
 {
 	if (b == NULL)
 		return;
+	atomic_fetch_sub(&b->cache->join_bytes, b->bytes);
 	free(b->data);
 	free(b);
 }
@@ -118,12 +129,20 @@ table_list(struct inode *i)
 	pthread_mutex_unlock(&joined.mutex);
 }
 
+/* The kernel knows its size now. */
+static void
+end_forget(struct join_table *t)
+{
+	atomic_store(&t->end, 0);
+	atomic_fetch_add(&joined.resets, 1);
+}
+
 static void
 table_unlist(struct join_table *t)
 {
 	pthread_mutex_lock(&joined.mutex);
 	TAILQ_REMOVE(&joined.tables, t, in_joined);
-	atomic_store(&t->end, 0);
+	end_forget(t);
 	atomic_fetch_sub(&joined.count, 1);
 	pthread_mutex_unlock(&joined.mutex);
 }
@@ -139,7 +158,6 @@ block_enter(struct file *f, struct join_block *b, uint64_t offset)
 	b->file = f;
 	file_get(f);
 	LIST_INSERT_HEAD(&join_bucket(t, offset)->head, b, in_table);
-	atomic_fetch_add(&f->cache->join_blocks, 1);
 	if (atomic_fetch_add(&t->count, 1) == 0)
 		table_list(f->inode);
 }
@@ -155,12 +173,28 @@ block_leave(struct join_block *b)
 	if (atomic_fetch_sub(&i->joins.count, 1) == 1)
 		table_unlist(&i->joins);
 	pthread_mutex_unlock(&i->mutex);
-	atomic_fetch_sub(&f->cache->join_blocks, 1);
 	join_block_free(b);
 	file_put(f);
 }
 
 /* a full block's way ------------------------------------------------------- */
+
+static void
+slots_take(struct join_block *b)
+{
+	struct device_slots *s = volume_slots(b->file->volume);
+
+	if (s != NULL)
+		b->slots = device_slots_force(s, b->bytes);
+}
+
+static void
+slots_give(struct join_block *b)
+{
+	if (b->slots > 0)
+		device_slots_give(volume_slots(b->file->volume), b->slots);
+	b->slots = 0;
+}
 
 static void
 full_end(struct join_block *b, int error)
@@ -170,7 +204,9 @@ full_end(struct join_block *b, int error)
 	if (error != 0)
 		sync_fail(f, "joined edge", error);
 	sync_note_dirty(f);
-	count_add(&volume_counters(f->volume)->edges_joined, error == 0);
+	count_add(&volume_counters(f->volume)->edges_joined,
+		  error == 0 && !b->cached);
+	slots_give(b);
 	inode_unlock(f->inode, &b->lock);
 	block_leave(b);
 }
@@ -192,6 +228,7 @@ full_done(struct op *op, int res)
 	} else if (res <= 0) {
 		full_end(b, res == 0 ? -EIO : res);
 	} else {
+		b->cached = b->cached || !b->direct;
 		if (!b->direct)
 			sync_note_buffered(b->file, b->offset + b->done,
 					   b->offset + b->done + (uint32_t)res,
@@ -234,6 +271,7 @@ full_ready(struct range_lock *l)
 		return;
 	}
 	b->direct = true;
+	slots_take(b);
 	full_io(b);
 }
 
@@ -335,6 +373,12 @@ join_size(const struct inode *i, uint64_t size)
 }
 
 uint64_t
+io_size_resets(void)
+{
+	return atomic_load(&joined.resets);
+}
+
+uint64_t
 io_size(dev_t dev, uint64_t ino, uint64_t size)
 {
 	const struct join_table *t;
@@ -357,13 +401,19 @@ static int
 write_part(struct join_block *b, uint32_t from, uint32_t to)
 {
 	while (from < to) {
-		ssize_t n = pwrite(b->file->fd, b->data + from, to - from,
-				   (off_t)(b->offset + from));
+		uint32_t left = to - from;
+		int r = fault_point(OP_WRITE, &left);
+		ssize_t n;
 
-		if (n < 0 && errno == EINTR)
+		if (r == 0) {
+			n = pwrite(b->file->fd, b->data + from, left,
+				   (off_t)(b->offset + from));
+			r = n < 0 ? -errno : n == 0 ? -EIO : 0;
+		}
+		if (r == -EINTR)
 			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
+		if (r != 0)
+			return r;
 		sync_note_buffered(b->file, b->offset + from,
 				   b->offset + from + (uint32_t)n, true);
 		from += (uint32_t)n;
@@ -372,19 +422,25 @@ write_part(struct join_block *b, uint32_t from, uint32_t to)
 }
 
 static struct join_block *
-take_any(struct inode *i)
+any_block(struct inode *i)
 {
 	struct join_block *b = NULL;
 
 	pthread_mutex_lock(&i->mutex);
 	for (unsigned n = 0; n < JOIN_BUCKETS && b == NULL; n++)
 		b = LIST_FIRST(&i->joins.bucket[n].head);
-	if (b != NULL) {
-		LIST_REMOVE(b, in_table);
-		b->gone = true;
-	}
 	pthread_mutex_unlock(&i->mutex);
 	return b;
+}
+
+/* Not before its bytes are where a READ would look for them. */
+static void
+block_gone(struct inode *i, struct join_block *b)
+{
+	pthread_mutex_lock(&i->mutex);
+	LIST_REMOVE(b, in_table);
+	b->gone = true;
+	pthread_mutex_unlock(&i->mutex);
 }
 
 void
@@ -392,7 +448,7 @@ join_write_out(struct inode *i)
 {
 	struct join_block *b;
 
-	while ((b = take_any(i)) != NULL) {
+	while ((b = any_block(i)) != NULL) {
 		bool full = b->full; /* then its range comes, after ours */
 		int r;
 
@@ -403,10 +459,11 @@ join_write_out(struct inode *i)
 		if (r != 0)
 			sync_fail(b->file, "edge", r);
 		count_add(&volume_counters(b->file->volume)->edges_unjoined, 1);
+		block_gone(i, b);
 		if (!full)
 			block_leave(b);
 	}
-	atomic_store(&i->joins.end, 0); /* the kernel knows it now */
+	end_forget(&i->joins);
 }
 
 void
@@ -461,7 +518,9 @@ file_with_blocks(const struct volume *v, uint64_t ino)
 	pthread_mutex_lock(&joined.mutex);
 	TAILQ_FOREACH (t, &joined.tables, in_joined)
 		if (t->ino == ino && t->dev == volume_dev(v))
-			f = cache_file_of(t->inode);
+			break;
+	if (t != NULL)
+		f = cache_file_of(t->inode);
 	pthread_mutex_unlock(&joined.mutex);
 	return f;
 }
@@ -479,10 +538,9 @@ file_settle(struct engine *e, const struct volume *v, uint64_t ino)
 	file_put(f);
 }
 
-static unsigned
-flush_some(struct file_cache *c, bool all)
+static void
+flush_some(struct file_cache *c, uint64_t until)
 {
-	uint64_t until = all ? UINT64_MAX : clock_ns() - JOIN_NS_MAX;
 	struct file *f[FLUSH_FILES];
 	unsigned n = files_with_blocks(c, f, FLUSH_FILES);
 
@@ -491,13 +549,16 @@ flush_some(struct file_cache *c, bool all)
 			join_flush(f[k]);
 		file_put(f[k]);
 	}
-	return n;
 }
 
-/* At the end of all nothing new comes: until there is none. */
+/* Each that has blocks now is looked at; who goes on writing is not waited for.
+ */
 void
 join_flush_old(struct file_cache *c, bool all)
 {
-	while (flush_some(c, all) == FLUSH_FILES && all)
-		;
+	uint64_t until = all ? UINT64_MAX : clock_ns() - JOIN_NS_MAX;
+	unsigned turns = atomic_load(&joined.count) / FLUSH_FILES + 1;
+
+	while (turns-- > 0)
+		flush_some(c, until);
 }

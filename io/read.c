@@ -39,13 +39,18 @@ counters(const struct io_read *r)
 static void
 read_tell(struct io_read *r, uint32_t got)
 {
+	uint64_t resets;
 	struct stat st;
 
 	r->got = got;
-	/* Nothing read is an end in any case: a client would ask for ever. */
-	r->eof = got == 0 || fstat(r->file->fd, &st) != 0 ||
-		 r->offset + got >=
-			 join_size(r->file->inode, (uint64_t)st.st_size);
+	do {
+		resets = io_size_resets();
+		/* Nothing read is an end in any case: a client would ask for
+		 * ever. */
+		r->eof = got == 0 || fstat(r->file->fd, &st) != 0 ||
+			 r->offset + got >= join_size(r->file->inode,
+						      (uint64_t)st.st_size);
+	} while (resets != io_size_resets());
 	r->done(r);
 }
 

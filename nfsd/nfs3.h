@@ -465,8 +465,8 @@ void nfs3_pre_op_from_statx(struct pre_op_attr *out, const struct statx *st);
 #define NFS3_STATX_MASK 0x07ffu /* STATX_BASIC_STATS */
 /* statx of an open descriptor (O_PATH too), AT_EMPTY_PATH. 0 or -errno. */
 int nfs3_statx(int fd, struct statx *st);
-/* What the kernel does not know yet of a file's size (see io_size): nfs3_statx
- * does it, who asks by name has to. */
-void nfs3_statx_size(struct statx *st);
+/* Of name in it. Both tell the size with what the kernel does not know yet (see
+ * io_size). */
+int nfs3_statx_at(int fd, const char *name, int flags, struct statx *st);
 
 #endif

@@ -187,8 +187,8 @@ nfs3_pre_op_from_statx(struct pre_op_attr *out, const struct statx *st)
 	time_from_statx(&out->ctime, &st->stx_ctime);
 }
 
-void
-nfs3_statx_size(struct statx *st)
+static void
+add_waiting(struct statx *st)
 {
 	if (S_ISREG(st->stx_mode))
 		st->stx_size =
@@ -197,10 +197,21 @@ nfs3_statx_size(struct statx *st)
 }
 
 int
+nfs3_statx_at(int fd, const char *name, int flags, struct statx *st)
+{
+	uint64_t resets;
+
+	do {
+		resets = io_size_resets();
+		if (statx(fd, name, flags, NFS3_STATX_MASK, st) < 0)
+			return -errno;
+		add_waiting(st);
+	} while (resets != io_size_resets());
+	return 0;
+}
+
+int
 nfs3_statx(int fd, struct statx *st)
 {
-	if (statx(fd, "", AT_EMPTY_PATH, NFS3_STATX_MASK, st) < 0)
-		return -errno;
-	nfs3_statx_size(st);
-	return 0;
+	return nfs3_statx_at(fd, "", AT_EMPTY_PATH, st);
 }

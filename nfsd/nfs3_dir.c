@@ -107,10 +107,9 @@ plus_get(const struct listing *l, const struct dirent64 *d, uint64_t fileid,
 	p->known = false;
 	if (object_handle(l->dir, l->fd, name, &p->fh))
 		return;
-	if (statx(l->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-		  NFS3_STATX_MASK, &st) < 0)
+	if (nfs3_statx_at(l->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+			  &st) < 0)
 		return;
-	nfs3_statx_size(&st);
 	if (st.stx_ino != fileid || st.stx_dev_major != dir->stx_dev_major ||
 	    st.stx_dev_minor != dir->stx_dev_minor)
 		return;

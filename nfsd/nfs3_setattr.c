@@ -147,6 +147,10 @@ setattr_object(struct object *o, const struct sattr3 *a,
 	status = setattr_judge(o, a);
 	if (status != NFS3_OK)
 		return status;
+	/* What waits in memory would be written after it, and move it. */
+	if (a->set_mtime != DONT_CHANGE && S_ISREG(o->st.stx_mode))
+		file_settle(server_engine(o->rq->server), o->access.volume,
+			    o->st.stx_ino);
 	error = held_begin(&held, o, a->set_size);
 	if (error)
 		return nfs3_status(error);

@@ -5,6 +5,7 @@
  * nothing: no reads, no pages. Everyone who wants the file as a whole gets it:
  * READ, truncation, RENAME, COMMIT, the clock, and the end of the server.
  */
+#include "ask.h"
 #include "client.h"
 
 #include <fcntl.h>
@@ -56,15 +57,7 @@ write_records(unsigned n)
 static uint64_t
 size_now(void)
 {
-	GETATTR3args args;
-	GETATTR3res res;
-
-	memset(&args, 0, sizeof(args));
-	memset(&res, 0, sizeof(res));
-	args.object = raw_nfs_fh(&client.fh);
-	raw_nfs(client.raw, GETATTR, &args, &res);
-	assert_int_equal(res.status, NFS3_OK);
-	return res.GETATTR3res_u.resok.obj_attributes.size;
+	return ask_attr(client.raw, &client.fh).size;
 }
 
 static uint64_t
@@ -308,6 +301,31 @@ test_killed(void **state)
 	end(h);
 }
 
+/* A time that a client sets stays, whatever is written out later of what came
+ * before. */
+static void
+test_times(void **state)
+{
+	struct harness *h = start(*state, "xfs");
+	sattr3 a;
+
+	if (h == NULL) {
+		skip();
+		return;
+	}
+	write_records(1);
+	memset(&a, 0, sizeof(a));
+	a.mtime.set_it = SET_TO_CLIENT_TIME;
+	a.mtime.set_mtime_u.mtime.seconds = 12345;
+	assert_int_equal(
+		ask(client.raw, ask_setattr(&client.fh, &a, NULL), NULL),
+		NFS3_OK);
+	client_commit(&client);
+	assert_int_equal(client_finish(&client), NFS3_OK);
+	assert_int_equal(ask_attr(client.raw, &client.fh).mtime.seconds, 12345);
+	end(h);
+}
+
 #define BOTH(test)                                                             \
 	cmocka_unit_test_prestate(test, uring),                                \
 		cmocka_unit_test_prestate(test, threads)
@@ -321,6 +339,7 @@ main(void)
 		BOTH(test_seen),           BOTH(test_truncated),
 		BOTH(test_renamed),        BOTH(test_left_alone),
 		BOTH(test_many),           BOTH(test_killed),
+		BOTH(test_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,12 @@ io_size(dev_t dev, uint64_t ino, uint64_t size)
 	return size;
 }
 
+uint64_t
+io_size_resets(void)
+{
+	return 0;
+}
+
 int
 volume_root_fd(const struct volume *v)
 {
