@@ -8,10 +8,11 @@
  * share one struct inode: it owns the ranges in flight, the edges, the errors
  * and the sync, so that these have one owner whatever way a WRITE came.
  *
- * Locks, in order: inode.mutex, flusher.mutex, file_cache.mutex. They are held
- * for moments and never across a system call that can block; a thread that must
- * wait for a reactor's progress waits on a condition, and a reactor never
- * waits: it is resumed by reactor_post.
+ * Locks, in order: inode.mutex; flusher.mutex, or the one of join.c (never both
+ * at a time); file_cache.mutex. They are held for moments and never across a
+ * system call that can block; a thread that must wait for a reactor's progress
+ * waits on a condition, and a reactor never waits: it is resumed by
+ * reactor_post.
  */
 #ifndef NVNFSD_IO_FILE_H
 #define NVNFSD_IO_FILE_H
@@ -169,8 +170,8 @@ struct file_facts {
 	bool dontcache;
 };
 
-/* What one regular file can do: statx, and a read beyond any end. direct is
- * whether it may be opened with O_DIRECT at all. */
+/* probe.c. What one regular file can do: by statx, and by a read beyond any
+ * end. Whether it opens with O_DIRECT the caller finds out. */
 void volume_file_facts(const struct volume *v, int fd, struct file_facts *ret);
 /* Of the device that direct I/O goes to; NULL: none is known. */
 struct device_slots *volume_slots(const struct volume *v);
@@ -437,6 +438,9 @@ struct file_cache {
 	_Atomic int64_t edge_inodes;
 };
 
+/* One more reference to f, of which the caller has one. Takes the cache's
+ * mutex. */
+void file_get(struct file *f);
 /* With the cache's mutex held: */
 struct inode_list *cache_inodes(struct file_cache *c, uint64_t ino);
 /* f is in nobody's use: into the idle list. */
@@ -466,7 +470,6 @@ int file_cache_new(struct file_cache **ret, struct engine *e,
 		   unsigned files_max);
 /* Syncs and closes what is left; asserts that nobody uses it. NULL is fine. */
 void file_cache_free(struct file_cache *c);
-void file_get(struct file *f);
 
 /* open.c ------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 /*
  * How long calls took, and how many bytes they moved: a cell for each client,
  * export and procedure that was seen, with a histogram. What shard.c (which
- * owns one struct latency a reactor), conn.c (which notes calls) and those who
- * read them share.
+ * owns one struct latency a reactor), call_note.c (which notes calls) and those
+ * who read them share.
  */
 #ifndef NVNFSD_LATENCY_H
 #define NVNFSD_LATENCY_H

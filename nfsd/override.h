@@ -15,8 +15,10 @@ struct overrides *
 overrides_copy(const struct overrides *o); /* NULL: as above */
 /*
  * key is one of conf_policy_name's. path NULL: for all exports, and what was
- * set for single ones is forgotten. value "default": what the files say holds
- * again. 0; -ENOENT: no such key; -EINVAL with the reason in why; -ENOMEM.
+ * set for single ones is forgotten. value "default" forgets: of a path its own,
+ * so that what was set for all holds for it, where there is such; for all,
+ * everything, so that what the files say holds again. 0; -ENOENT: no such key;
+ * -EINVAL with the reason in why; -ENOMEM.
  */
 int override_set(struct overrides *o, const char *path, const char *key,
 		 const char *value, char why[CONF_REASON_BYTES]);

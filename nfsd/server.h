@@ -274,7 +274,7 @@ struct call { /* NOLINT(clang-analyzer-optin.performance.Padding): to read */
 
 /* conn.c ------------------------------------------------------------------ */
 
-/* Any thread: hand a fresh socket to a shard. Takes fd. */
+/* On reactor 0: hand a fresh socket to a shard. Takes fd. */
 void conn_start(struct shard *s, struct listener *l, int fd);
 /* Go on parsing and receiving as far as limits allow. */
 void conn_run(struct conn *c);
@@ -480,8 +480,8 @@ int server_apply(struct server *s, struct conf_report *r);
 /*
  * Withdraw the export of that path until the next reload: its handles become
  * stale, and its file system is let go of when the calls in service there have
- * ended, which is waited for a while. 0; 1 when they have not; -ENOENT. Not on
- * a reactor.
+ * ended, which is waited for a while. 0; 1 when they have not; -ENOENT: there
+ * is none; -ENOMEM. Not on a reactor.
  */
 int server_unexport(struct server *s, const char *path);
 /* Read both files as the options say. 0 or -errno; r has the reasons. */
