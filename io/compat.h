@@ -18,9 +18,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#ifndef RWF_NOAPPEND
-#define RWF_NOAPPEND 0x20
-#endif
 #ifndef RWF_ATOMIC
 #define RWF_ATOMIC 0x40
 #endif
@@ -36,9 +33,6 @@
 
 #ifndef STATX_DIOALIGN
 #define STATX_DIOALIGN 0x2000u
-#endif
-#ifndef STATX_SUBVOL
-#define STATX_SUBVOL 0x8000u
 #endif
 #ifndef STATX_WRITE_ATOMIC
 #define STATX_WRITE_ATOMIC 0x10000u

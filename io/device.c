@@ -111,8 +111,9 @@ count_queues(int dir)
 	return n;
 }
 
-void
-device_limits_read(struct device_limits *ret, int dir)
+/* Of the directory that has queue/ and mq/. */
+static void
+limits_read(struct device_limits *ret, int dir)
 {
 	char cache[NUMBER_BYTES];
 	uint64_t mask = device_number(dir, "queue/virt_boundary_mask");
@@ -213,6 +214,6 @@ device_node_read(struct device_node *ret, int dir)
 	if (ret->kind == DEVICE_PARTITION)
 		ret->start = device_number(dir, "start") * SECTOR_BYTES;
 	else
-		device_limits_read(&ret->limits, dir);
+		limits_read(&ret->limits, dir);
 	ret->aligned = device_number(dir, "alignment_offset") == 0;
 }

@@ -22,8 +22,6 @@ int device_open_dir(int at, const char *path);
 /* An attribute's first line, or "". */
 void device_text(int dir, const char *path, char *text, size_t bytes);
 uint64_t device_number(int dir, const char *path);
-/* Of the directory that has queue/ and mq/. */
-void device_limits_read(struct device_limits *ret, int dir);
 /* Kind, name, detail and dev of what dir is; limits of a whole device. */
 void device_node_read(struct device_node *ret, int dir);
 

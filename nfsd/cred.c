@@ -146,14 +146,6 @@ identity_in_group(const struct identity *id, uint32_t gid)
 	return false;
 }
 
-bool
-identity_same(const struct identity *a, const struct identity *b)
-{
-	return a->uid == b->uid && a->gid == b->gid && a->gids == b->gids &&
-	       memcmp(identity_gids(a), identity_gids(b),
-		      a->gids * sizeof(uint32_t)) == 0;
-}
-
 uint64_t
 identity_hash(const struct identity *id)
 {

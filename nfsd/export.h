@@ -14,7 +14,6 @@
  */
 struct export_tree {
 	atomic_uint refs;
-	uint64_t export_id;
 	char *path;
 	struct engine *engine;
 	struct volume *volume;

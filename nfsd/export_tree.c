@@ -46,7 +46,7 @@ static_assert((int)CONF_STABLE_NONE == (int)IO_UNSTABLE &&
 /* trees --------------------------------------------------------------- */
 
 static struct export_tree *
-tree_new(struct engine *engine, const char *path, uint64_t id)
+tree_new(struct engine *engine, const char *path)
 {
 	struct export_tree *t = calloc(1, sizeof(*t));
 
@@ -59,7 +59,6 @@ tree_new(struct engine *engine, const char *path, uint64_t id)
 	}
 	atomic_init(&t->refs, 1);
 	t->engine = engine;
-	t->export_id = id;
 	return t;
 }
 
@@ -106,12 +105,6 @@ const char *
 export_volume_path(const struct volume *v)
 {
 	return tree_of(v)->path;
-}
-
-uint64_t
-export_volume_id(const struct volume *v)
-{
-	return tree_of(v)->export_id;
 }
 
 void
@@ -261,7 +254,7 @@ tree_make(struct export_loader *l, const struct export_place *p, uint64_t id,
 	  bool read_only, struct export_tree **ret)
 {
 	const struct export_load *load = l->load;
-	struct export_tree *t = tree_new(load->engine, p->conf->path, id);
+	struct export_tree *t = tree_new(load->engine, p->conf->path);
 	struct io_policy policy;
 	int fd, r;
 

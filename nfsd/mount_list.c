@@ -310,17 +310,6 @@ mount_list_remove(struct mount_list *l, const char *host, const char *path)
 	pthread_mutex_unlock(&l->lock);
 }
 
-unsigned
-mount_list_count(struct mount_list *l)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&l->lock);
-	n = l->count;
-	pthread_mutex_unlock(&l->lock);
-	return n;
-}
-
 bool
 mount_list_encode(struct mount_list *l, XDR *x)
 {

@@ -70,7 +70,6 @@ int identity_make(struct identity *id, const struct rpc_cred *cred,
 void identity_fini(struct identity *id);
 /* Forget what manage-gids looked up (a reload, the end). */
 void identity_forget_groups(void);
-bool identity_same(const struct identity *a, const struct identity *b);
 const uint32_t *identity_gids(const struct identity *id);
 bool identity_in_group(const struct identity *id, uint32_t gid);
 uint64_t identity_hash(const struct identity *id);
@@ -217,7 +216,6 @@ struct export *export_find_path(const struct export_table *t, const char *path,
 				const char **rest);
 /* The exported path of a volume that export_table_load made (for on_error). */
 const char *export_volume_path(const struct volume *v);
-uint64_t export_volume_id(const struct volume *v);
 /*
  * What may this client do? First match in the export's client list. 0 with
  * *ret filled (access_put it), -EACCES: none of its clients, -EPERM: a port
@@ -335,7 +333,6 @@ void mount_list_add(struct mount_list *l, const char *host, const char *path);
 /* path NULL: all of this host's. */
 void mount_list_remove(struct mount_list *l, const char *host,
 		       const char *path);
-unsigned mount_list_count(struct mount_list *l);
 /* A whole mountlist (RFC 1813, 5.2.2), oldest first. false: no room. */
 bool mount_list_encode(struct mount_list *l, XDR *x);
 

@@ -345,19 +345,6 @@ drc_done(struct drc *d, struct drc_entry *e, const uint8_t *reply,
 	return waiter;
 }
 
-void *
-drc_abort(struct drc *d, struct drc_entry *e)
-{
-	void *waiter;
-
-	pthread_mutex_lock(&d->lock);
-	assert(e->state == ENTRY_IN_SERVICE);
-	waiter = entry_take_waiter(e);
-	entry_release(d, e);
-	pthread_mutex_unlock(&d->lock);
-	return waiter;
-}
-
 bool
 drc_detach(struct drc *d, void *waiter)
 {

@@ -165,7 +165,7 @@ struct drc_key {
 };
 
 enum drc_verdict {
-	DRC_NEW,      /* run it, then drc_done or drc_abort */
+	DRC_NEW,      /* run it, then drc_done */
 	DRC_ATTACHED, /* the first is in service; waiter was kept for the reply
 			 and replaces an earlier one (*ret_replaced) */
 	DRC_REPLAY,   /* the reply was copied out */
@@ -199,8 +199,6 @@ enum drc_verdict drc_begin(struct drc *d, const struct drc_key *key,
  * reply_bytes_max is not kept. */
 void *drc_done(struct drc *d, struct drc_entry *e, const uint8_t *reply,
 	       uint32_t reply_bytes);
-/* The call will give no reply: forget it; the waiter, or NULL. */
-void *drc_abort(struct drc *d, struct drc_entry *e);
 /* A waiter goes away (its connection ended): true when it was attached and no
  * longer is. */
 bool drc_detach(struct drc *d, void *waiter);
