@@ -8,9 +8,12 @@
 #ifndef NVNFSD_IO_DEVICE_H
 #define NVNFSD_IO_DEVICE_H
 
-#include "io/io.h"
+#include "io/facts.h"
 
+#include <pthread.h>
 #include <sys/queue.h>
+
+struct slot_waiter;
 
 /* device.c: one block device in sysfs ---------------------------------------
  */

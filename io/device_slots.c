@@ -9,6 +9,7 @@
  */
 #include "io/device.h"
 
+#include "io/io.h"
 #include "io/reactor.h"
 
 #include <assert.h>

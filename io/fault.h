@@ -18,7 +18,7 @@
 #ifndef NVNFSD_IO_FAULT_H
 #define NVNFSD_IO_FAULT_H
 
-#include "io/io.h"
+#include "io/engine.h"
 
 struct fault {
 	int error; /* 0 or -errno */

@@ -21,7 +21,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 

@@ -5,7 +5,7 @@
  * reactor (op.c). socket(7), tcp(7), ip(7), proc(5). SO_RESERVE_MEM has no
  * manual page yet; Linux 5.16 brought it.
  */
-#include "io/io.h"
+#include "io/engine.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -8,10 +8,11 @@
 #ifndef NVNFSD_IO_REACTOR_H
 #define NVNFSD_IO_REACTOR_H
 
+#include "io/engine.h"
 #include "io/fault.h"
-#include "io/io.h"
 
 #include <assert.h>
+#include <pthread.h>
 
 #define OP_SLOTS        65536u /* operations in flight, of one reactor */
 #define OP_SLOT_NONE    UINT32_MAX
@@ -58,6 +59,7 @@ struct op_table {
 	uint32_t top;         /* slots at or above were never used */
 	uint32_t live;        /* operations that are not home */
 	uint32_t file_live;   /* of them, reads and writes of files */
+	uint32_t polled;      /* nothing will wake us when one of them ends */
 	struct op_list waiting;
 	struct op_list finished;
 	struct op_list delayed;
@@ -78,6 +80,9 @@ struct backend {
 	void (*close)(struct reactor *r);
 	/* On its thread, first and last. */
 	int (*enter)(struct reactor *r);
+	/* On its thread, when its init has run: what the thread is then, with
+	 * what capabilities, is what its I/O is done with. */
+	void (*settle)(struct reactor *r);
 	void (*leave)(struct reactor *r);
 	/* Start op, which has a slot; false when the queue is full. */
 	bool (*submit)(struct reactor *r, struct op *op);
@@ -116,6 +121,7 @@ struct reactor {
 	pthread_mutex_t phase_lock;
 	pthread_cond_t phase_moved;
 	int enter_error;
+	int sqpoll_error, busy_poll_error, iopoll_error; /* see engine_facts */
 	bool buffers_registered;
 	const struct backend *backend;
 	struct ring *ring;     /* ring.c's */

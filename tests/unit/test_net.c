@@ -3,7 +3,7 @@
  * Listening sockets: shared among ourselves, never with a stranger; who holds
  * a port; and what a connection is tuned to.
  */
-#include "io/io.h"
+#include "io/engine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,6 +5,7 @@
  * the plan. Nothing here uses the library's structs: they are what is checked.
  */
 #include "io/device.h"
+#include "io/io.h"
 
 #include <errno.h>
 #include <setjmp.h>
