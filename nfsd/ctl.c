@@ -379,8 +379,12 @@ ctl_start(struct ctl **ret, struct server *s)
 	if (rc == 0 && s->conf.has_metrics)
 		rc = http_open(&c->http, s, s->conf.metrics_host,
 			       s->conf.metrics_port);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = -pthread_create(&c->thread, NULL, ctl_main, c);
+		if (rc < 0)
+			log_msg(LOG_ERR_, "cannot start the control thread: %s",
+				strerror(-rc));
+	}
 	if (rc < 0) {
 		ctl_free(c);
 		return rc;

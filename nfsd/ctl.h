@@ -64,7 +64,7 @@ struct json_object *ctl_answer(const struct ctl_command *table,
 
 struct ctl;
 /* Open the socket in the state directory and start the thread. 0 or -errno,
- * logged. */
+ * logged but for -ENOMEM. */
 int ctl_start(struct ctl **ret, struct server *s);
 /* accept(2) has failed: do not try again at once where that would be in vain.
  */

@@ -459,6 +459,8 @@ main(int argc, char **argv)
 	if (rc == 0)
 		rc = server_start(&s, &c, &a.o);
 	if (rc != 0) {
+		if (rc == -ENOMEM)
+			log_msg(LOG_ERR_, "cannot start: no memory");
 		conf_fini(&c);
 		free(a.o.export_lines);
 		return EXIT_FAILURE;

@@ -462,7 +462,7 @@ struct server_options {
 };
 
 /* conf is taken over on success, o outlives the server. 0 or -errno, reasons
- * logged. */
+ * logged but for -ENOMEM. */
 int server_start(struct server **ret, struct conf *conf,
 		 const struct server_options *o);
 /* Stop accepting, finish calls, sync, keep the verifiers when all was well. 0,
