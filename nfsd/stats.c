@@ -91,6 +91,26 @@ sum_json(struct json_object *dst, struct json_object *src)
 	}
 }
 
+/* In the order of the table, and there also without any export. */
+static void
+put_sums(struct json_object *o, struct json_object *exports)
+{
+	const struct counter *c;
+	unsigned i;
+
+	for (i = 0; (c = counter_row(i)) != NULL; i++)
+		if (c->scope == IN_VOLUME)
+			json_object_object_add(
+				o, c->name,
+				c->values > 0 ? json_object_new_object()
+					      : json_object_new_uint64(0));
+	json_object_object_foreach(exports, path, one)
+	{
+		(void)path;
+		sum_json(o, one);
+	}
+}
+
 /* The others --------------------------------------------------------------- */
 
 struct json_sink {
@@ -147,18 +167,7 @@ stats_json(struct server *s)
 	const struct counter *c;
 	unsigned i;
 
-	/* In the order of the table, and there also without any export. */
-	for (i = 0; (c = counter_row(i)) != NULL; i++)
-		if (c->scope == IN_VOLUME)
-			json_object_object_add(
-				o, c->name,
-				c->values > 0 ? json_object_new_object()
-					      : json_object_new_uint64(0));
-	json_object_object_foreach(exports, path, one)
-	{
-		(void)path;
-		sum_json(o, one);
-	}
+	put_sums(o, exports);
 	for (i = 0; (c = counter_row(i)) != NULL; i++)
 		if (c->scope != IN_VOLUME)
 			json_object_object_add(o, c->name, value_json(c, s));
@@ -225,6 +234,9 @@ stats_subtract(struct json_object *now, struct json_object *before)
 		if (json_object_object_get_ex(was, path, &b))
 			less_counters(one, b);
 	}
+	/* Not the sums of then from the sums of now: what was withdrawn since
+	 * is in the former only. */
+	put_sums(now, exports);
 }
 
 /* The file ----------------------------------------------------------------- */
