@@ -317,6 +317,20 @@ conf_read(struct conf *c, const char *path, struct conf_report *r)
 	return error;
 }
 
+/* Nothing where all is off. */
+static void
+print_polling(const struct conf *c, FILE *out)
+{
+	if (c->sqpoll)
+		(void)fputs("sqpoll = yes\n", out);
+	if (c->sqpoll_idle_ms)
+		(void)fprintf(out, "sqpoll-idle = %u\n", c->sqpoll_idle_ms);
+	if (c->busy_poll_us)
+		(void)fprintf(out, "busy-poll = %u\n", c->busy_poll_us);
+	if (c->iopoll)
+		(void)fputs("iopoll = yes\n", out);
+}
+
 void
 conf_print(const struct conf *c, FILE *out)
 {
@@ -324,6 +338,7 @@ conf_print(const struct conf *c, FILE *out)
 	for (unsigned i = 0; i < c->host_count; i++)
 		(void)fprintf(out, "host = %s\n", c->hosts[i]);
 	(void)fprintf(out, "port = %u\nthreads = %u\n", c->port, c->threads);
+	print_polling(c, out);
 	for (unsigned i = 0; conf_policy_name(i); i++) {
 		if (!conf_policy_has(&c->policy, i))
 			continue;

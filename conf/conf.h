@@ -89,6 +89,9 @@ struct conf {
 	unsigned host_count;
 	uint16_t port;    /* 2049; 0 takes a free one */
 	unsigned threads; /* reactors; 0: one a core */
+	bool sqpoll, iopoll;
+	unsigned sqpoll_idle_ms; /* 0: default */
+	unsigned busy_poll_us;   /* 0: none */
 	struct conf_policy policy;
 	/* [mountd] */
 	bool has_mount_port;

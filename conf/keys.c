@@ -17,6 +17,8 @@
 #define CALLS_MAX         65536u
 #define OPEN_FILES_MAX    10000000u
 #define BUFFER_MEMORY_MIN (1u << 20)
+#define SQPOLL_IDLE_MS    60000u
+#define BUSY_POLL_US      100000u
 
 struct key;
 
@@ -41,6 +43,11 @@ static const struct key keys[] = {
 	{ "nfsd", "host", set_hosts, 0, 0, true },
 	{ "nfsd", "port", set_port, FIELD(port) },
 	{ "nfsd", "threads", set_count, FIELD(threads), CONF_THREADS_MAX },
+	{ "nfsd", "sqpoll", set_bool, FIELD(sqpoll) },
+	{ "nfsd", "sqpoll-idle", set_count, FIELD(sqpoll_idle_ms),
+	  SQPOLL_IDLE_MS },
+	{ "nfsd", "busy-poll", set_count, FIELD(busy_poll_us), BUSY_POLL_US },
+	{ "nfsd", "iopoll", set_bool, FIELD(iopoll) },
 	{ "nfsd", "read-mode", set_policy },
 	{ "nfsd", "write-mode", set_policy },
 	{ "nfsd", "edges", set_policy },

@@ -25,6 +25,16 @@
 #define RWF_DONTCACHE 0x80
 #endif
 
+/* Busy polling of network devices by a ring (Linux 6.9): the number and the
+ * struct of io_uring_register(2)'s IORING_REGISTER_NAPI. */
+#define NAPI_REGISTER 27
+struct napi_register {
+	uint32_t busy_poll_us;
+	uint8_t prefer;
+	uint8_t zero[11];
+};
+static_assert(sizeof(struct napi_register) == 16, "struct io_uring_napi");
+
 #ifndef PR_SET_IO_FLUSHER
 #define PR_SET_IO_FLUSHER 57
 #endif

@@ -146,6 +146,7 @@ limits_read(struct device_limits *ret, int dir)
 		.write_cache = strcmp(cache, "write through") != 0,
 		.fua = device_number(dir, "queue/fua") != 0,
 		.rotational = device_number(dir, "queue/rotational") != 0,
+		.polls = device_number(dir, "queue/io_poll") != 0,
 	};
 }
 

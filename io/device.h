@@ -85,7 +85,7 @@ struct plan_ask {
 
 /* Pure. Fills in of f: cut_bytes, dio_ alignments, logical_bytes,
  * physical_bytes, piece_, write_, slots, request_bytes, atomic_, direct_why,
- * sync_by_fua, write_cache, device. */
+ * sync_by_fua, polls, write_cache, device. */
 void device_plan(struct volume_facts *f, const struct plan_ask *ask);
 /* What a file system is known to do where statx does not tell. */
 void device_plan_assume(struct dio_facts *ret, uint64_t fs_type,

@@ -234,6 +234,13 @@ plan_sync(struct volume_facts *f, const struct plan_ask *a)
 			 (l->fua || !f->write_cache);
 }
 
+/* The kernel lets a stacked device poll where all that it stands on can. */
+static void
+plan_polls(struct volume_facts *f, const struct plan_ask *a)
+{
+	f->polls = f->cut_bytes != 0 && limits(a)->polls;
+}
+
 static void
 plan_atomic(struct volume_facts *f, const struct plan_ask *a)
 {
@@ -287,6 +294,7 @@ device_plan(struct volume_facts *f, const struct plan_ask *a)
 	plan_fsinfo(f, a);
 	plan_slots(f, a);
 	plan_sync(f, a);
+	plan_polls(f, a);
 	plan_atomic(f, a);
 	plan_name(f, a);
 }

@@ -26,6 +26,7 @@
 #define WORKERS_MAX          1024u
 #define IO_WORKERS_DEFAULT   8u
 #define NAME_WORKERS         8u
+#define SQPOLL_IDLE_MS       50u
 
 struct engine {
 	struct engine_config config;
@@ -152,6 +153,7 @@ config_complete(struct engine_config *c)
 	c->io_workers = or_default(c->io_workers, IO_WORKERS_DEFAULT);
 	if (c->io_workers > WORKERS_MAX)
 		c->io_workers = WORKERS_MAX;
+	c->sqpoll_idle_ms = or_default(c->sqpoll_idle_ms, SQPOLL_IDLE_MS);
 	each = c->buffer_bytes ? c->buffer_bytes / c->reactors
 			       : REACTOR_BUFFER_BYTES;
 	if (each < buffer_bytes_min())
@@ -212,9 +214,30 @@ facts_complete(struct engine *e)
 	f->reactors = e->config.reactors;
 	f->buffer_bytes = e->config.buffer_bytes;
 	f->buffers_registered = true;
-	for (unsigned i = 0; i < f->reactors; i++)
-		if (!e->reactor[i]->buffers_registered)
+}
+
+static int
+first_error(int a, int b)
+{
+	return a != 0 ? a : b;
+}
+
+/* When all have settled: what one of them could not have. */
+static void
+facts_settle(struct engine *e)
+{
+	struct engine_facts *f = &e->facts;
+
+	for (unsigned i = 0; i < f->reactors; i++) {
+		const struct reactor *r = e->reactor[i];
+
+		f->sqpoll_error = first_error(f->sqpoll_error, r->sqpoll_error);
+		f->busy_poll_error =
+			first_error(f->busy_poll_error, r->busy_poll_error);
+		f->iopoll_error = first_error(f->iopoll_error, r->iopoll_error);
+		if (!r->buffers_registered)
 			f->buffers_registered = false;
+	}
 }
 
 static void
@@ -253,6 +276,8 @@ engine_start(struct engine *e)
 		err = reactor_start(e->reactor[i]);
 	for (unsigned i = 0; !err && i < e->config.reactors; i++)
 		reactor_run(e->reactor[i]);
+	if (!err)
+		facts_settle(e);
 	return err;
 }
 

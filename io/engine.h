@@ -50,6 +50,18 @@ enum op_kind {
 	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #endif
 
+/* run on a worker, then done on the reactor (done may be NULL: fire and
+ * forget, and then run may free the work). */
+struct work {
+	void (*run)(struct work *w);
+	void (*done)(struct work *w);
+	struct reactor *reactor; /* where done runs */
+	bool quiet; /* run may set it: done as by reactor_post_quiet */
+	/* private */
+	struct work *next;
+	struct message msg;
+};
+
 /*
  * One operation in flight, embedded in whatever owns it and reachable through
  * container_of. Zero it once, set done, then pass it to an op_ function. It
@@ -78,6 +90,7 @@ struct op {
 	void *buf;
 	struct op *next;
 	uint64_t since_ns; /* it waits for room or a small buffer */
+	struct work work;  /* a file operation that would block */
 };
 
 /* Accept one connection: res is its descriptor (O_CLOEXEC, non-blocking off
@@ -99,10 +112,9 @@ void op_sendmsg(struct reactor *r, struct op *op, int fd,
 /*
  * Read or write a file at offset. rwf are RWF_ flags. A buf inside the
  * reactor's pool goes as a fixed buffer. First tried with RWF_NOWAIT where the
- * kernel takes it; -EAGAIN is counted as a punt and retried on io-wq inside
- * ring.c, so the caller never sees it, unless a write tells: then it comes back
- * as -EAGAIN, for the caller to do it elsewhere. May be short. fd must not be
- * O_NONBLOCK: io-wq would not wait either, and -EAGAIN came back. RWF_HIPRI
+ * kernel takes it; -EAGAIN is counted as a punt and retried by a worker of
+ * WORK_FILES, so the caller never sees it, unless a write tells: then it comes
+ * back as -EAGAIN, for the caller to do it elsewhere. May be short. RWF_HIPRI
  * where the device can be polled: it is, with iopoll.
  */
 void op_read(struct reactor *r, struct op *op, int fd, void *buf, uint32_t len,
@@ -121,7 +133,7 @@ struct message {
 };
 
 struct reactor_counters {
-	_Atomic uint64_t punts;       /* went to io-wq or a worker */
+	_Atomic uint64_t punts;       /* went to a worker */
 	_Atomic uint64_t polled;      /* went to a device that is polled */
 	_Atomic uint64_t sqe_waits;   /* submission queue was full */
 	_Atomic uint64_t op_waits;    /* no room for an operation */
@@ -205,21 +217,10 @@ struct reactor *engine_reactor(struct engine *e, unsigned i);
 
 enum work_pool {
 	WORK_META,  /* procedures, opens */
-	WORK_DATA,  /* syncs, flushes, drops, writes that the ring would punt */
+	WORK_DATA,  /* syncs, flushes, drops, writes one after the other */
+	WORK_FILES, /* single reads and writes that would block */
 	WORK_NAMES, /* what may wait for a name server */
 	WORK_POOLS
-};
-
-/* run on a worker, then done on the reactor (done may be NULL: fire and
- * forget, and then run may free the work). */
-struct work {
-	void (*run)(struct work *w);
-	void (*done)(struct work *w);
-	struct reactor *reactor; /* where done runs */
-	bool quiet; /* run may set it: done as by reactor_post_quiet */
-	/* private */
-	struct work *next;
-	struct message msg;
 };
 
 void work_submit(struct engine *e, enum work_pool pool, struct work *w);

@@ -42,6 +42,7 @@ struct device_limits {
 	bool write_cache; /* volatile: a flush means something */
 	bool fua;
 	bool rotational;
+	bool polls; /* it has queues to ask for completions */
 };
 
 /* One block device of a chain. */
@@ -128,6 +129,7 @@ struct volume_facts {
 	const char *atomic_why;                      /* then the reason */
 	const char *direct_why; /* why no direct I/O although it would work */
 	bool sync_by_fua;       /* RWF_DSYNC is cheaper than a sync */
+	bool polls;             /* direct I/O can be polled (iopoll) */
 	bool dontcache;         /* RWF_DONTCACHE works */
 	bool nowait_buffered;   /* buffered writes do not punt */
 	bool log_covers;        /* one log force covers earlier changes */

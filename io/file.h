@@ -25,6 +25,7 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct device_slots;
@@ -298,7 +299,7 @@ void flushers_end(struct file_cache *c);
 
 /* file.c ------------------------------------------------------------------- */
 
-/* One turn of an inode's sync_job, private to sync.c. */
+/* One turn of an inode's sync_job, private to it (io/sync.h). */
 struct sync_turn {
 	struct file *file;
 	struct sync_waiter *waiting, *held;
@@ -443,6 +444,12 @@ struct file_cache {
 /* One more reference to f, of which the caller has one. Takes the cache's
  * mutex. */
 void file_get(struct file *f);
+/* What a read or write of f may have besides: its device can be polled. */
+static inline int
+file_hipri(const struct file *f, bool direct)
+{
+	return direct && volume_facts(f->volume)->polls ? RWF_HIPRI : 0;
+}
 /* With the cache's mutex held: */
 struct inode_list *cache_inodes(struct file_cache *c, uint64_t ino);
 /* f is in nobody's use: into the idle list. */
@@ -525,14 +532,9 @@ void group_synced(struct sync_group *g, unsigned served, uint64_t ns);
  * are clean, or dropped. */
 void sync_note_buffered(struct file *f, uint64_t start, uint64_t end,
 			bool drop);
-/* Blocks, but not for the device: start to write back what f's inode has fresh.
- * How many bytes that may be. */
-uint64_t sync_flush_start(struct file *f);
 /* Blocks: write it back, and drop what is to be dropped. Takes the caller's
  * reference to f. */
 void sync_flush_here(struct file *f);
-/* A WRITE's pieces have landed. */
-void sync_note_dirty(struct file *f);
 /* Join the next sync of f's inode. s->done, s->reactor are set; the caller's
  * reference to f lasts until then. */
 void sync_join(struct file *f, struct sync_waiter *s);
@@ -549,15 +551,26 @@ bool sync_alone(struct file *f, const struct range_lock *l);
 /* Many pages wait to be dropped: then s waits until a flush ended (true), else
  * nothing happens (false). */
 bool sync_hold(struct file *f, struct sync_waiter *s);
-/* No page of i waits for anything any more. */
-void sync_forget(struct inode *i);
-/* Something acknowledged was lost: what is told as failed from now on. */
-void sync_fail(struct file *f, const char *what, int error);
-uint64_t sync_error_seq(struct file *f);
-/* 0, or what the newest failure was when one came after seq. */
-int sync_error_since(struct file *f, uint64_t seq);
 /* Blocks: sync, and drop all pages unless another thread is about to. For a
  * file that is about to be closed. */
 int sync_last(struct file *f);
+
+/* ledger.c ----------------------------------------------------------------- */
+
+/* A WRITE's pieces have landed. */
+void ledger_dirty(struct file *f);
+/* No page of i waits for anything any more. */
+void ledger_forget(struct inode *i);
+/* Something acknowledged was lost: what is told as failed from now on. */
+void ledger_fail(struct file *f, const char *what, int error);
+uint64_t ledger_error_seq(struct file *f);
+/* 0, or what the newest failure was when one came after seq. */
+int ledger_error_since(struct file *f, uint64_t seq);
+
+/* writeback.c -------------------------------------------------------------- */
+
+/* Blocks, but not for the device: start to write back what f's inode has fresh.
+ * How many bytes that may be. */
+uint64_t writeback_start(struct file *f);
 
 #endif

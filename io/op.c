@@ -270,7 +270,7 @@ ops_sleep_ns(const struct reactor *r)
 	const struct op_table *t = &r->ops;
 	const struct op *first = t->waiting.head;
 
-	if (t->finished.head)
+	if (t->finished.head || t->polled > 0)
 		return 0;
 	/* One that waits for a slot is woken by a completion. */
 	if (first && (first->slot != OP_SLOT_NONE || t->free != OP_SLOT_NONE))
@@ -301,6 +301,7 @@ op_begin(struct reactor *r, struct op *op, enum op_kind kind, int fd)
 	op->slot = OP_SLOT_NONE;
 	op->small = NULL;
 	op->cancelled = false;
+	op->polled = false;
 	r->ops.live++;
 	if (op_is_file(op))
 		counter_set(&r->counters.file_ops, ++r->ops.file_live);

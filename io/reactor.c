@@ -249,6 +249,7 @@ reactor_main(void *arg)
 		r->tick_ns = r->now_ns + NS_PER_S;
 		if (config->reactor_init)
 			r->user = config->reactor_init(r, config->arg);
+		r->backend->settle(r);
 		phase_move(r, REACTOR_LOOPS);
 		reactor_loop(r);
 		if (config->reactor_fini)

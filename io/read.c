@@ -193,7 +193,8 @@ read_io(struct io_read *r)
 	r->op.done = read_op_done;
 	trace_submit(r, r->aligned + r->have, r->need - r->have, r->direct);
 	op_read(r->reactor, &r->op, read_fd(r), r->buf.base + r->have,
-		r->need - r->have, r->aligned + r->have, r->rwf);
+		r->need - r->have, r->aligned + r->have,
+		r->rwf | file_hipri(r->file, r->direct));
 }
 
 static void
@@ -371,7 +372,7 @@ commit_synced(struct sync_waiter *s)
 
 	c->error = s->error;
 	if (c->error == 0)
-		c->error = sync_error_since(c->file, c->error_seq);
+		c->error = ledger_error_since(c->file, c->error_seq);
 	c->verifier = volume_verifier(c->file->volume);
 	c->done(c);
 }
@@ -397,7 +398,7 @@ io_commit_start(struct io_commit *c)
 
 	assert(reactor_is_current(c->reactor));
 	memset((char *)c + first, 0, sizeof(*c) - first);
-	c->error_seq = sync_error_seq(c->file);
+	c->error_seq = ledger_error_seq(c->file);
 	c->waiter.reactor = c->reactor;
 	c->waiter.done = commit_synced;
 	c->waiter.thorough = true;

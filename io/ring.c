@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The io_uring backend: one ring a reactor, used by the reactor's thread only
- * (SINGLE_ISSUER, DEFER_TASKRUN; made disabled by engine_new's thread so that
- * a refusal is seen there, enabled by its own). io_uring(7), io_uring_enter(2).
+ * The io_uring backend: operations on one ring a reactor, used by the reactor's
+ * thread only (ring_setup.c makes it; ring_polled.c has a second one).
+ * io_uring(7), io_uring_enter(2).
  *
  * user_data is slot | generation << 32. Two slots beyond the table stand for
  * the eventfd's read, which is armed whenever the loop may sleep, and for
@@ -12,40 +12,18 @@
  * punt in silence to its worker threads; so the -EAGAIN comes here, is
  * counted, and the operation goes a second time with IOSQE_ASYNC.
  */
+#include "io/ring.h"
 #include "io/compat.h"
-#include "io/reactor.h"
 
 #include <errno.h>
-#include <liburing.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#define RING_SQ_ENTRIES  1024u
-#define RING_CQ_ENTRIES  16384u
-#define RING_SMALL_GROUP 0
-#define RING_IOVECS_MAX  64u
-#define RING_UNARMED_NS  NS_PER_MS
+#define RING_UNARMED_NS NS_PER_MS
 
 #define USER_DATA_WAKE   ((uint64_t)OP_SLOTS)
 #define USER_DATA_CANCEL ((uint64_t)OP_SLOTS + 1)
 
-struct ring {
-	struct io_uring uring;
-	struct io_uring_buf_ring *small;
-	uint64_t wake_count; /* the eventfd's read lands here */
-	bool wake_armed;
-	bool cancels_owed; /* a cancellation found the queue full */
-};
-
-static const int ring_opcodes[] = {
-	IORING_OP_ACCEPT,      IORING_OP_RECV,        IORING_OP_SENDMSG,
-	IORING_OP_READ,        IORING_OP_WRITE,       IORING_OP_READ_FIXED,
-	IORING_OP_WRITE_FIXED, IORING_OP_ASYNC_CANCEL
-};
-
-static uint64_t
-user_data(const struct reactor *r, const struct op *op)
+uint64_t
+ring_user_data(const struct reactor *r, const struct op *op)
 {
 	uint64_t generation = r->ops.slot[op->slot].generation;
 
@@ -65,23 +43,7 @@ user_data_op(const struct reactor *r, uint64_t data)
 	return s->op;
 }
 
-static int
-ring_probe(struct io_uring *u)
-{
-	size_t n = sizeof(ring_opcodes) / sizeof(ring_opcodes[0]);
-	struct io_uring_probe *probe = io_uring_get_probe_ring(u);
-	int err = 0;
-
-	if (!probe)
-		return -EOPNOTSUPP;
-	for (size_t i = 0; i < n; i++)
-		if (!io_uring_opcode_supported(probe, ring_opcodes[i]))
-			err = -EOPNOTSUPP;
-	io_uring_free_probe(probe);
-	return err;
-}
-
-static void
+void
 ring_small_add(struct reactor *r, uint32_t i, int at)
 {
 	io_uring_buf_ring_add(r->ring->small,
@@ -90,97 +52,7 @@ ring_small_add(struct reactor *r, uint32_t i, int at)
 			      io_uring_buf_ring_mask(SMALL_BUFFERS), at);
 }
 
-static int
-ring_register_small(struct reactor *r)
-{
-	struct ring *ring = r->ring;
-	struct io_uring_buf_reg reg = { .ring_entries = SMALL_BUFFERS,
-					.bgid = RING_SMALL_GROUP };
-	void *p = NULL;
-	int ret;
-
-	ret = posix_memalign(&p, (size_t)sysconf(_SC_PAGESIZE),
-			     SMALL_BUFFERS * sizeof(struct io_uring_buf));
-	if (ret)
-		return -ret;
-	ring->small = p;
-	io_uring_buf_ring_init(ring->small);
-	reg.ring_addr = (uintptr_t)p;
-	ret = io_uring_register_buf_ring(&ring->uring, &reg, 0);
-	if (ret < 0)
-		return ret;
-	for (uint32_t i = 0; i < SMALL_BUFFERS; i++)
-		ring_small_add(r, i, (int)i);
-	io_uring_buf_ring_advance(ring->small, SMALL_BUFFERS);
-	return 0;
-}
-
-/* Without registration (memory limits) everything works, and costs a little
- * more a call. */
-static void
-ring_register_pool(struct reactor *r)
-{
-	struct iovec iov[RING_IOVECS_MAX];
-	unsigned n = buf_pool_iovecs(r->pool, iov, RING_IOVECS_MAX);
-	int ret = io_uring_register_buffers(&r->ring->uring, iov, n);
-
-	r->buffers_registered = ret == 0;
-}
-
-static void
-ring_close(struct reactor *r)
-{
-	if (!r->ring)
-		return;
-	if (r->ring->uring.ring_fd >= 0)
-		io_uring_queue_exit(&r->ring->uring);
-	free(r->ring->small);
-	free(r->ring);
-	r->ring = NULL;
-}
-
-static int
-ring_open(struct reactor *r)
-{
-	struct io_uring_params params = {
-		.flags = IORING_SETUP_SINGLE_ISSUER |
-			 IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_R_DISABLED |
-			 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE |
-			 IORING_SETUP_CLAMP,
-		.cq_entries = RING_CQ_ENTRIES,
-	};
-	struct ring *ring = calloc(1, sizeof(*ring));
-	int ret;
-
-	if (!ring)
-		return -ENOMEM;
-	r->ring = ring;
-	ring->uring.ring_fd = -1;
-	ret = io_uring_queue_init_params(RING_SQ_ENTRIES, &ring->uring,
-					 &params);
-	if (ret < 0) {
-		ring->uring.ring_fd = -1;
-		goto fail;
-	}
-	ret = -EOPNOTSUPP;
-	if (!(params.features & IORING_FEAT_NODROP) ||
-	    !(params.features & IORING_FEAT_EXT_ARG))
-		goto fail;
-	ret = ring_probe(&ring->uring);
-	if (ret == 0)
-		ret = ring_register_small(r);
-	if (ret < 0)
-		goto fail;
-	ring_register_pool(r);
-	return 0;
-fail:
-	ring_close(r);
-	return ret;
-}
-
-/* What io_uring_enter may say in the course of things; the rest is our
- * mistake. What it did not take stays in the queue for the next turn. */
-static void
+void
 ring_check(int ret)
 {
 	assert(ret >= 0 || ret == -ETIME || ret == -EINTR || ret == -EAGAIN ||
@@ -202,15 +74,15 @@ ring_sqe(struct reactor *r)
 	return fault_queue_full() ? NULL : io_uring_get_sqe(u);
 }
 
-static void
+void
 ring_prep_file(const struct reactor *r, struct io_uring_sqe *sqe,
-	       const struct op *op)
+	       const struct op *op, bool fixed)
 {
 	int index = 0;
-	/* The kernel (6.18) takes atomic writes from plain memory only. */
-	bool fixed = r->buffers_registered && (op->flags & RWF_ATOMIC) == 0 &&
-		     buf_pool_holds(r->pool, op->buf, op->len, &index);
 
+	/* The kernel (6.18) takes atomic writes from plain memory only. */
+	fixed = fixed && (op->flags & RWF_ATOMIC) == 0 &&
+		buf_pool_holds(r->pool, op->buf, op->len, &index);
 	if (op->kind == OP_READ && fixed)
 		io_uring_prep_read_fixed(sqe, op->fd, op->buf, op->len,
 					 op->offset, index);
@@ -221,16 +93,29 @@ ring_prep_file(const struct reactor *r, struct io_uring_sqe *sqe,
 					  op->offset, index);
 	else
 		io_uring_prep_write(sqe, op->fd, op->buf, op->len, op->offset);
-	sqe->rw_flags = op->flags | (op->nowait ? RWF_NOWAIT : 0);
+	/* The ring says whether it is polled for. */
+	sqe->rw_flags =
+		(op->flags & ~RWF_HIPRI) | (op->nowait ? RWF_NOWAIT : 0);
 	if (op->async)
 		io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
+}
+
+/* Is it for a device that is asked for completions? */
+static bool
+op_is_polled(const struct op *op)
+{
+	return (op->kind == OP_READ || op->kind == OP_WRITE) &&
+	       (op->flags & RWF_HIPRI) != 0;
 }
 
 static bool
 ring_submit(struct reactor *r, struct op *op)
 {
-	struct io_uring_sqe *sqe = ring_sqe(r);
+	struct io_uring_sqe *sqe;
 
+	if (op_is_polled(op) && ring_polled_submit(r, op))
+		return true;
+	sqe = ring_sqe(r);
 	if (!sqe)
 		return false;
 	switch (op->kind) {
@@ -254,9 +139,9 @@ ring_submit(struct reactor *r, struct op *op)
 		assert(op->kind == OP_READ || op->kind == OP_WRITE);
 		if (op->async)
 			counter_add(&r->counters.punts, 1);
-		ring_prep_file(r, sqe, op);
+		ring_prep_file(r, sqe, op, r->buffers_registered);
 	}
-	io_uring_sqe_set_data64(sqe, user_data(r, op));
+	io_uring_sqe_set_data64(sqe, ring_user_data(r, op));
 	return true;
 }
 
@@ -267,7 +152,7 @@ ring_cancel_send(struct reactor *r, const struct op *op)
 
 	if (!sqe)
 		return false;
-	io_uring_prep_cancel64(sqe, user_data(r, op), 0);
+	io_uring_prep_cancel64(sqe, ring_user_data(r, op), 0);
 	io_uring_sqe_set_data64(sqe, USER_DATA_CANCEL);
 	return true;
 }
@@ -325,6 +210,8 @@ ring_again_file(struct reactor *r, struct op *op)
 static bool
 ring_again(struct reactor *r, struct op *op)
 {
+	if (op->polled && ring_polled_again(r, op))
+		return true;
 	if (op->kind == OP_READ || op->kind == OP_WRITE)
 		return ring_again_file(r, op);
 	if (op->kind != OP_RECV_SMALL || op->res != -ENOBUFS || op->cancelled)
@@ -352,6 +239,8 @@ ring_complete(struct reactor *r, const struct io_uring_cqe *cqe)
 		return;
 	}
 	op = user_data_op(r, cqe->user_data);
+	if (op->polled)
+		r->ops.polled--;
 	if (cqe->flags & IORING_CQE_F_BUFFER) {
 		uint32_t i = cqe->flags >> IORING_CQE_BUFFER_SHIFT;
 
@@ -363,10 +252,9 @@ ring_complete(struct reactor *r, const struct io_uring_cqe *cqe)
 	op_finish(r, op, cqe->res);
 }
 
-static void
-ring_reap(struct reactor *r)
+void
+ring_reap(struct reactor *r, struct io_uring *u)
 {
-	struct io_uring *u = &r->ring->uring;
 	struct io_uring_cqe *cqe;
 	unsigned head, n = 0;
 
@@ -391,6 +279,23 @@ ring_arm_wake(struct reactor *r)
 	ring->wake_armed = true;
 }
 
+/* Submit, and take in what is there without waiting for it. With sqpoll no
+ * system call does either, but to wake the thread, or where completions found
+ * the queue full. */
+static void
+ring_push(struct ring *ring)
+{
+	struct io_uring *u = &ring->uring;
+
+	if (!ring->sqpoll) {
+		ring_check(io_uring_submit_and_get_events(u));
+		return;
+	}
+	ring_check(io_uring_submit(u));
+	if (IO_URING_READ_ONCE(*u->sq.kflags) & IORING_SQ_CQ_OVERFLOW)
+		ring_check(io_uring_get_events(u));
+}
+
 static void
 ring_wait(struct reactor *r, uint64_t timeout_ns)
 {
@@ -406,45 +311,19 @@ ring_wait(struct reactor *r, uint64_t timeout_ns)
 	    timeout_ns > RING_UNARMED_NS)
 		timeout_ns = RING_UNARMED_NS;
 	if (fault_interrupted()) {
-		ring_reap(r);
+		ring_reap(r, &ring->uring);
 		return;
 	}
 	if (timeout_ns == 0) {
-		ring_check(io_uring_submit_and_get_events(&ring->uring));
+		ring_push(ring);
 	} else {
 		ts.tv_sec = (long long)(timeout_ns / NS_PER_S);
 		ts.tv_nsec = (long long)(timeout_ns % NS_PER_S);
 		ring_check(io_uring_submit_and_wait_timeout(&ring->uring, &cqe,
 							    1, &ts, NULL));
 	}
-	ring_reap(r);
-}
-
-/* liburing 2.3 declares io_uring_enable_rings and does not export it. */
-static int
-ring_enable(const struct io_uring *u)
-{
-	long ret = syscall(__NR_io_uring_register, u->ring_fd,
-			   IORING_REGISTER_ENABLE_RINGS, NULL, 0);
-
-	return ret < 0 ? -errno : 0;
-}
-
-/*
- * io-wq has two classes of threads, one for regular files and one for the
- * rest, and takes the class from the file, which it has not looked up yet for
- * an IOSQE_ASYNC operation: so the second is the one that punts run in (tried
- * on 6.18). Both are bounded. Sockets are polled and need none.
- */
-static int
-ring_enter(struct reactor *r)
-{
-	unsigned n = engine_io_workers(r->engine), max[2] = { n, n };
-	int ret = ring_enable(&r->ring->uring);
-
-	if (ret < 0)
-		return ret;
-	return io_uring_register_iowq_max_workers(&r->ring->uring, max);
+	ring_reap(r, &ring->uring);
+	ring_polled_turn(r);
 }
 
 /* The armed read writes to our memory: end it before the memory goes. */
@@ -454,7 +333,7 @@ ring_leave(struct reactor *r)
 	while (r->ring->wake_armed) {
 		reactor_wake(r);
 		ring_check(io_uring_submit_and_wait(&r->ring->uring, 1));
-		ring_reap(r);
+		ring_reap(r, &r->ring->uring);
 	}
 }
 
@@ -462,6 +341,7 @@ const struct backend backend_uring = {
 	.open = ring_open,
 	.close = ring_close,
 	.enter = ring_enter,
+	.settle = ring_settle,
 	.leave = ring_leave,
 	.submit = ring_submit,
 	.cancel = ring_cancel,

@@ -272,15 +272,14 @@ poller_job_run(struct work *w)
 	struct poller_job *job = container_of(w, struct poller_job, work);
 	const struct op *op = job->op;
 	struct iovec iov = { .iov_base = op->buf, .iov_len = op->len };
+	int flags = op->flags & ~RWF_HIPRI; /* nobody would poll */
 	ssize_t n;
 
 	do {
 		if (op->kind == OP_READ)
-			n = preadv2(op->fd, &iov, 1, (off_t)op->offset,
-				    op->flags);
+			n = preadv2(op->fd, &iov, 1, (off_t)op->offset, flags);
 		else
-			n = pwritev2(op->fd, &iov, 1, (off_t)op->offset,
-				     op->flags);
+			n = pwritev2(op->fd, &iov, 1, (off_t)op->offset, flags);
 	} while (n < 0 && errno == EINTR);
 	job->res = n < 0 ? -errno : (int)n;
 }
@@ -394,10 +393,21 @@ poller_wait(struct reactor *r, uint64_t timeout_ns)
 		poller_event(r, &ev[i]);
 }
 
+static void
+poller_settle(struct reactor *r)
+{
+	const struct engine_config *c = engine_config(r->engine);
+
+	r->sqpoll_error = c->sqpoll ? -EOPNOTSUPP : 0;
+	r->busy_poll_error = c->busy_poll_us > 0 ? -EOPNOTSUPP : 0;
+	r->iopoll_error = c->iopoll ? -EOPNOTSUPP : 0;
+}
+
 const struct backend backend_threads = {
 	.open = poller_open,
 	.close = poller_close,
 	.enter = poller_enter,
+	.settle = poller_settle,
 	.leave = poller_leave,
 	.submit = poller_submit,
 	.cancel = poller_cancel,

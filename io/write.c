@@ -81,7 +81,7 @@ write_synced(struct sync_waiter *s)
 
 	w->error = s->error;
 	if (w->error == 0) /* an earlier sync failed after we had begun */
-		w->error = sync_error_since(w->file, w->error_seq);
+		w->error = ledger_error_since(w->file, w->error_seq);
 	if (w->error == 0)
 		w->committed = s->whole ? IO_FILE_SYNC : IO_DATA_SYNC;
 	else
@@ -125,7 +125,7 @@ write_settle(struct io_write *w)
 	assert(w->written > 0 || w->error != 0);
 	if (w->written > 0)
 		w->error = 0;
-	sync_note_dirty(w->file);
+	ledger_dirty(w->file);
 	if (w->joins)
 		store_edges(w);
 	inode_unlock(w->file->inode, &w->lock);
@@ -243,8 +243,8 @@ piece_go(struct io_piece *p)
 	trace_submit(w, p->offset + p->done_bytes, p->bytes - p->done_bytes,
 		     p->direct);
 	op_write(w->reactor, &p->op, piece_fd(p), p->data + p->done_bytes,
-		 p->bytes - p->done_bytes, p->offset + p->done_bytes, p->rwf,
-		 !p->direct);
+		 p->bytes - p->done_bytes, p->offset + p->done_bytes,
+		 p->rwf | file_hipri(w->file, p->direct), !p->direct);
 }
 
 static void
@@ -473,7 +473,7 @@ write_begin(struct io_write *w)
 	const struct segment *head = &w->split.head;
 
 	w->ranged_ns = reactor_now_ns(w->reactor);
-	w->error_seq = sync_error_seq(w->file);
+	w->error_seq = ledger_error_seq(w->file);
 	w->verifier = volume_verifier(w->file->volume);
 	w->extending = extends(w);
 	w->middle_next = w->split.middle.offset;

@@ -151,6 +151,8 @@ static const struct counter rows[] = {
 	{ "punts", NULL,
 	  "Operations that went to io_uring's workers or to ours", COUNTER,
 	  REACTOR(punts) },
+	{ "polled", NULL, "Transfers for which a device was polled (iopoll)",
+	  COUNTER, REACTOR(polled) },
 	{ "sqe_waits", NULL, "Times that the submission queue was full",
 	  COUNTER, REACTOR(sqe_waits) },
 	{ "op_waits", NULL, "Operations that waited for a place in a ring",

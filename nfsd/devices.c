@@ -156,6 +156,8 @@ tell_plan(const struct teller *t, const struct volume_facts *f)
 	    f->sync_by_fua ? "writing through (RWF_DSYNC) where a WRITE is "
 			     "alone, else by a sync"
 			   : "a sync for all who wait");
+	if (f->polls)
+		say(t, "the device can be polled (iopoll)");
 	if (f->atomic_bytes_max != 0)
 		say(t, "WRITEs of %u to %u bytes can be atomic",
 		    f->atomic_bytes_min, f->atomic_bytes_max);

@@ -189,6 +189,10 @@ start_engine(struct server *s, const struct server_options *o)
 	struct engine_config c = {
 		.backend = o->backend,
 		.reactors = s->conf.threads,
+		.sqpoll = s->conf.sqpoll,
+		.sqpoll_idle_ms = s->conf.sqpoll_idle_ms,
+		.busy_poll_us = s->conf.busy_poll_us,
+		.iopoll = s->conf.iopoll,
 		.buffer_bytes = s->conf.buffer_memory,
 		.files_max = s->conf.open_files,
 		.reactor_init = shard_init,
@@ -222,6 +226,7 @@ start_engine(struct server *s, const struct server_options *o)
 		log_msg(LOG_NOTICE_,
 			"buffers are not registered with io_uring: raise "
 			"LimitMEMLOCK");
+	polling_log(&s->conf, f);
 	return 0;
 }
 
@@ -361,7 +366,7 @@ static void
 log_fixed(const struct conf *is, const struct conf *wants)
 {
 	if (!same_hosts(is, wants) || is->port != wants->port ||
-	    is->threads != wants->threads ||
+	    is->threads != wants->threads || !polling_same(is, wants) ||
 	    is->has_mount_port != wants->has_mount_port ||
 	    is->mount_port != wants->mount_port ||
 	    is->buffer_memory != wants->buffer_memory ||
@@ -369,9 +374,9 @@ log_fixed(const struct conf *is, const struct conf *wants)
 	    is->metrics_port != wants->metrics_port ||
 	    strcmp(is->metrics_host, wants->metrics_host) != 0 ||
 	    is->open_files != wants->open_files)
-		log_msg(LOG_NOTICE_, "hosts, ports, threads, buffer-memory, "
-				     "open-files and the metrics' address "
-				     "change with a restart");
+		log_msg(LOG_NOTICE_, "hosts, ports, threads, polling, "
+				     "buffer-memory, open-files and the "
+				     "metrics' address change with a restart");
 }
 
 static void

@@ -418,6 +418,15 @@ uint64_t state_verifier(uint64_t export_id, void *state);
 /* Keep the verifiers of all exports: only after everything was synced. */
 int state_keep(struct state *s, const struct export_table *t);
 
+/* polling.c
+ * ----------------------------------------------------------------------------
+ */
+
+/* Tell what became of what c wants of polling. */
+void polling_log(const struct conf *c, const struct engine_facts *f);
+/* Do both want the same? */
+bool polling_same(const struct conf *a, const struct conf *b);
+
 /* process.c
  * -------------------------------------------------------------------------
  */
