@@ -253,7 +253,7 @@ detach(struct file *f)
 	pthread_mutex_unlock(&c->mutex);
 	f->inode = NULL;
 	if (last) {
-		sync_forget(i);
+		ledger_forget(i);
 		flush_forget(i);
 		inode_free(i);
 	}

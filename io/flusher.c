@@ -248,7 +248,7 @@ take_next(struct flusher *f, struct started *s)
 static void
 start(struct flusher *f, struct started *s)
 {
-	s->bytes = sync_flush_start(s->file);
+	s->bytes = writeback_start(s->file);
 	pthread_mutex_lock(&f->mutex);
 	atomic_fetch_add(&s->account->started, (int64_t)s->bytes);
 	pthread_mutex_unlock(&f->mutex);

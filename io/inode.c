@@ -134,7 +134,7 @@ file_thaw(struct file *f)
 	struct inode *i = f->inode;
 
 	/* A new size leaves a part-zeroed page behind. */
-	sync_note_dirty(f);
+	ledger_dirty(f);
 	inode_unlock(i, &i->freeze);
 	pthread_mutex_lock(&i->mutex);
 	assert(i->frozen);

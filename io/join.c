@@ -202,8 +202,8 @@ full_end(struct join_block *b, int error)
 	struct file *f = b->file;
 
 	if (error != 0)
-		sync_fail(f, "joined edge", error);
-	sync_note_dirty(f);
+		ledger_fail(f, "joined edge", error);
+	ledger_dirty(f);
 	count_add(&volume_counters(f->volume)->edges_joined,
 		  error == 0 && !b->cached);
 	slots_give(b);
@@ -457,7 +457,7 @@ join_write_out(struct inode *i)
 		if (r == 0 && b->front < b->back)
 			r = write_part(b, b->back, b->bytes);
 		if (r != 0)
-			sync_fail(b->file, "edge", r);
+			ledger_fail(b->file, "edge", r);
 		count_add(&volume_counters(b->file->volume)->edges_unjoined, 1);
 		block_gone(i, b);
 		if (!full)
