@@ -17,9 +17,11 @@
 #include <cmocka.h>
 
 static inline struct engine *
-engine_make(enum io_backend backend, unsigned reactors, size_t buffer_bytes)
+engine_make_polling(enum io_backend backend, unsigned reactors,
+		    size_t buffer_bytes, bool sqpoll)
 {
 	struct engine_config config = { .backend = backend,
+					.sqpoll = sqpoll,
 					.reactors = reactors,
 					.workers = 4,
 					.io_workers = 4,
@@ -28,7 +30,14 @@ engine_make(enum io_backend backend, unsigned reactors, size_t buffer_bytes)
 
 	assert_int_equal(engine_new(&e, &config), 0);
 	assert_int_equal(engine_facts(e)->backend, backend);
+	assert_int_equal(engine_facts(e)->sqpoll_error, 0);
 	return e;
+}
+
+static inline struct engine *
+engine_make(enum io_backend backend, unsigned reactors, size_t buffer_bytes)
+{
+	return engine_make_polling(backend, reactors, buffer_bytes, false);
 }
 
 /* A function called on a reactor's thread. */
