@@ -15,6 +15,19 @@
 
 #define SYNC_NS (5ull * 1000000000) /* then it is asked again */
 
+/* Those of the command line. */
+static struct json_object *
+export_lines_json(const struct server_options *o)
+{
+	struct json_object *list = json_object_new_array();
+	unsigned i;
+
+	for (i = 0; i < o->export_count; i++)
+		json_object_array_add(
+			list, json_object_new_string(o->export_lines[i]));
+	return list;
+}
+
 int
 ctl_status(struct server *s, struct json_object *args, struct json_object **ret,
 	   struct ctl_error *error)
@@ -27,6 +40,9 @@ ctl_status(struct server *s, struct json_object *args, struct json_object **ret,
 	ctl_put_text(o, "config", s->options->config);
 	if (s->options->exports != NULL)
 		ctl_put_text(o, "exports_file", s->options->exports);
+	if (s->options->export_count > 0)
+		json_object_object_add(o, "export_lines",
+				       export_lines_json(s->options));
 	ctl_put(o, "pid", (uint64_t)getpid());
 	ctl_put_text(o, "engine",
 		     f->backend == IO_BACKEND_URING ? "uring" : "threads");

@@ -8,9 +8,11 @@
  */
 #include "nfsd/nvnfsctl.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,10 +40,20 @@ note_missing(struct report *r, const char *what, const char *why)
 static FILE *
 create(const struct report *r, const char *file)
 {
-	char path[2 * NAME_BYTES + 64];
+	char path[2 * NAME_BYTES + NAME_MAX + 64];
 
 	(void)snprintf(path, sizeof(path), "%s/%s/%s", r->dir, r->name, file);
 	return fopen(path, "we");
+}
+
+static void
+create_dir(struct report *r, const char *name)
+{
+	char path[2 * NAME_BYTES + 64];
+
+	(void)snprintf(path, sizeof(path), "%s/%s/%s", r->dir, r->name, name);
+	if (mkdir(path, 0700) < 0)
+		note_missing(r, name, strerror(errno));
 }
 
 /* What the server says ----------------------------------------------------- */
@@ -177,7 +189,42 @@ gather_system(struct report *r)
 	copy_file(r, "/proc/diskstats", "diskstats");
 }
 
-/* The configuration where the server says it lies; "-": none. */
+static bool
+is_table(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return name[0] != '.' && dot != NULL && strcmp(dot, ".exports") == 0;
+}
+
+/* The tables that lie beside the file of exports, as nvnfsd-exports(5) has it;
+ * it is no fault if there is no such directory. */
+static void
+gather_tables(struct report *r, const char *exports)
+{
+	char dir[PATH_MAX], from[PATH_MAX + NAME_MAX + 2], to[NAME_MAX + 16];
+	const struct dirent *e;
+	DIR *d;
+
+	(void)snprintf(dir, sizeof(dir), "%s.d", exports);
+	d = opendir(dir);
+	if (d == NULL && errno != ENOENT)
+		note_missing(r, dir, strerror(errno));
+	if (d == NULL)
+		return;
+	create_dir(r, "exports.d");
+	while ((e = readdir(d)) != NULL) {
+		if (!is_table(e->d_name))
+			continue;
+		(void)snprintf(from, sizeof(from), "%s/%s", dir, e->d_name);
+		(void)snprintf(to, sizeof(to), "exports.d/%s", e->d_name);
+		copy_file(r, from, to);
+	}
+	closedir(d);
+}
+
+/* The configuration where the server says it lies; "-": none. What the command
+ * line exports is in status. */
 static void
 gather_conf(struct report *r, struct json_object *status)
 {
@@ -188,6 +235,8 @@ gather_conf(struct report *r, struct json_object *status)
 	for (i = 0; i < sizeof(part) / sizeof(*part); i++)
 		if (get_part(status, part[i]) != NULL)
 			copy_file(r, get_text(status, part[i]), to[i]);
+	if (get_part(status, "exports_file") != NULL)
+		gather_tables(r, get_text(status, "exports_file"));
 }
 
 static int

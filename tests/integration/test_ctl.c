@@ -420,11 +420,35 @@ test_drain(void **state)
 	site_free(s);
 }
 
+/* A server that has its exports from everywhere, and one report of it. */
+static struct site *
+site_to_report(void)
+{
+	struct site *s = site_prepare("uring", NULL, NULL);
+	static char line[500];
+
+	assert_int_equal(
+		harness_sh("cd %s && mkdir -m 777 a b && mkdir exports.d && "
+			   "echo '%s/a *(ro)' >exports && "
+			   "echo '%s/b *(ro)' >exports.d/b.exports && "
+			   "echo nonsense >exports.d/b.exports~",
+			   s->h->dir, s->h->dir, s->h->dir),
+		0);
+	(void)snprintf(line, sizeof(line), "%s *(rw,no_root_squash,insecure)",
+		       s->h->export);
+	(void)snprintf(s->h->exports, sizeof(s->h->exports), "%s/exports",
+		       s->h->dir);
+	harness_arg(s->h, "--export");
+	harness_arg(s->h, line);
+	site_start(s);
+	return s;
+}
+
 /* A report has what is known, and not the key. */
 static void
 test_report(void **state)
 {
-	struct site *s = site_new("uring", NULL, NULL);
+	struct site *s = site_to_report();
 
 	(void)write_file(s, "f", UNSTABLE);
 	assert_int_equal(control_run(s->h, NULL, "report -o %s/report.tar.gz",
@@ -440,6 +464,13 @@ test_report(void **state)
 				    "grep -q WRITE stats.json",
 				    s->h->dir),
 			 0);
+	assert_int_equal(
+		harness_sh("cd %s/report && cmp exports ../exports && "
+			   "cmp exports.d/b.exports ../exports.d/b.exports && "
+			   "test $(ls exports.d | wc -l) = 1 && "
+			   "grep -q 'export .*insecure' status.json",
+			   s->h->dir),
+		0);
 	/* Not as it is, nor in hexadecimal. */
 	assert_int_equal(
 		harness_sh("cd %s && test -s state/fh.key && "
