@@ -3,51 +3,28 @@
  * One WRITE, from its payload in an aligned buffer to what may be replied. The
  * object is the caller's struct io_write; all of it happens on its reactor but
  * the pieces that the ring would only punt, which run as work. In the order of
- * time: cut (split.c), wait for the ranges, note verifier and error sequence,
- * issue pieces, take their results, leave the ranges, and, for a stable WRITE,
- * join the next sync.
+ * time: choose (write_choose.c), wait for room and for the ranges, note
+ * verifier and error sequence, issue pieces, take their results, leave the
+ * ranges, and, for a stable WRITE, join the next sync.
  *
  * A WRITE that extends the file is written by one worker, piece by piece, so
  * that a failure leaves no bytes behind a hole. What is told is the contiguous
- * prefix that was written. A lone stable WRITE goes another way, see solo.
+ * prefix that was written. A lone stable WRITE goes another way, see
+ * write_goes_solo.
  *
  * It knows no stable_how but as an order to sync. RFC 1813, 3.3.7.
  */
 #include "io/write.h"
 
-#include "io/compat.h"
 #include "io/reactor.h"
 #include "io/trace.h"
 
 #include <string.h>
 
-#define SOLO_BYTES_MAX (64u << 10)
-
 enum { PIECE_HEAD, PIECE_TAIL, PIECE_MIDDLE }; /* and those after it */
 
 static void piece_go(struct io_piece *p);
 static void write_go_on(struct io_write *w);
-
-static struct volume_counters *
-counters(const struct io_write *w)
-{
-	return volume_counters(w->file->volume);
-}
-
-static uint64_t
-write_end(const struct io_write *w)
-{
-	return w->offset + w->bytes;
-}
-
-static bool
-extends(const struct io_write *w)
-{
-	struct stat st;
-
-	return fstat(w->file->fd, &st) != 0 ||
-	       write_end(w) > (uint64_t)st.st_size;
-}
 
 /* end ---------------------------------------------------------------------- */
 
@@ -95,13 +72,6 @@ write_unheld(struct sync_waiter *s)
 	write_finish(container_of(s, struct io_write, waiter));
 }
 
-static enum io_stable
-wanted(const struct io_write *w)
-{
-	return w->stable > w->policy.stable_floor ? w->stable
-						  : w->policy.stable_floor;
-}
-
 /* The middle is written: its edges go to memory, while its range keeps out who
  * takes the file as a whole. The tail only when nothing failed before it. */
 static void
@@ -131,8 +101,9 @@ write_settle(struct io_write *w)
 	inode_unlock(w->file->inode, &w->lock);
 	flush_release(volume_account(w->file->inode->volume), w->room.bytes);
 	w->waiter.reactor = w->reactor;
-	w->waiter.data = wanted(w) == IO_DATA_SYNC;
-	w->waiter.done = wanted(w) == IO_UNSTABLE ? write_unheld : write_synced;
+	w->waiter.data = write_wanted(w) == IO_DATA_SYNC;
+	w->waiter.done =
+		write_wanted(w) == IO_UNSTABLE ? write_unheld : write_synced;
 }
 
 static void
@@ -141,12 +112,12 @@ write_settled(struct io_write *w)
 	bool waits = false;
 
 	if (w->through && w->written == w->bytes) {
-		count_add(&counters(w)->writes_through, 1);
+		count_add(&write_counters(w)->writes_through, 1);
 		w->waiter.error = 0;
 		write_synced(&w->waiter);
 		return;
 	}
-	if (w->written > 0 && wanted(w) != IO_UNSTABLE) {
+	if (w->written > 0 && write_wanted(w) != IO_UNSTABLE) {
 		sync_join(w->file, &w->waiter);
 		waits = true;
 	} else if (w->written > 0 && w->drop) {
@@ -398,40 +369,6 @@ solo_run(struct work *work)
 }
 
 /*
- * A stable WRITE that has the inode to itself shares its sync with nobody, and
- * what counts is its latency: one worker does all of it, which costs two
- * changes of thread instead of four or more. (XFS on a loop device, 47008
- * bytes: 121 us instead of 138 where it extends, 115 instead of 124 where not;
- * pwrite and fsync alone take 89 and 66. From 256 KiB on it is slower, since
- * the pieces no longer overlap.)
- */
-static bool
-goes_solo(const struct io_write *w)
-{
-	return wanted(w) != IO_UNSTABLE && w->bytes <= SOLO_BYTES_MAX &&
-	       sync_alone(w->file, &w->lock);
-}
-
-/*
- * RWF_DSYNC instead of a sync: where the device writes through (see plan_sync),
- * only data is to be stable, nothing but the middle is written, into extents
- * that are there, and nobody else could share a sync. Without FUA it costs what
- * pwrite and fdatasync cost (XFS on a loop device, 64 KiB: 133 and 132 us, with
- * fsync 201), and with others waiting one flush for all is better.
- */
-static bool
-goes_through(const struct io_write *w)
-{
-	struct stat st;
-
-	return wanted(w) == IO_DATA_SYNC && !w->extending && !w->cached &&
-	       (w->atomic || w->split.reason == SPLIT_ALIGNED) &&
-	       volume_facts(w->file->volume)->sync_by_fua &&
-	       sync_alone(w->file, &w->lock) && fstat(w->file->fd, &st) == 0 &&
-	       st.st_blocks * 512 >= st.st_size;
-}
-
-/*
  * Not even a worker, where the reactor has nothing else to do and the last sync
  * of the file was quick: no change of thread at all, and warm caches.
  */
@@ -449,23 +386,6 @@ solo_start(struct io_write *w)
 
 /* begin -------------------------------------------------------------------- */
 
-/*
- * What others have in the page cache is written there. A direct write would
- * take it from them, and with each of its pages the whole folio, of up to 2 MiB
- * (a file that a local reader has warmed would soon be cold). And while they
- * read along, their readahead makes folios that reach over an edge and a direct
- * write in flight: then the kernel cannot invalidate, and fails a sync. So this
- * holds in every edges mode, though with other edges than dropped ones the
- * pages may be our own.
- */
-static bool
-is_cached(const struct io_write *w)
-{
-	const struct segment *m = &w->split.middle;
-
-	return m->bytes > 0 && inode_cached(w->file, m->offset, m->bytes);
-}
-
 /* The ranges are ours. */
 static void
 write_begin(struct io_write *w)
@@ -475,11 +395,11 @@ write_begin(struct io_write *w)
 	w->ranged_ns = reactor_now_ns(w->reactor);
 	w->error_seq = ledger_error_seq(w->file);
 	w->verifier = volume_verifier(w->file->volume);
-	w->extending = extends(w);
+	w->extending = write_extends(w);
 	w->middle_next = w->split.middle.offset;
 	w->fail_at = write_end(w);
-	w->through = goes_through(w);
-	if (!w->through && goes_solo(w)) {
+	w->through = write_goes_through(w);
+	if (!w->through && write_goes_solo(w)) {
 		solo_start(w);
 		return;
 	}
@@ -499,117 +419,12 @@ write_lock_ready(struct range_lock *l)
 	struct io_write *w = container_of(l, struct io_write, lock);
 
 	/* It has waited: what was so when it was cut may not be so now. */
-	w->cached = !w->atomic && is_cached(w);
+	w->cached = !w->atomic && write_is_cached(w);
 	w->may_block = false; /* it was true then */
 	write_begin(w);
 }
 
 /* start -------------------------------------------------------------------- */
-
-/*
- * A small stable WRITE that will go solo: as a whole it costs one write to the
- * page cache and one I/O of the sync's, cut up three I/Os in a row (47008 bytes
- * rewriting a cold file over NFS: 225 us instead of 260; 49152 extending: 190
- * instead of 230). Its pages are dropped like edges, once the reply is out. An
- * aligned one that does not extend is as quick direct.
- */
-static bool
-goes_lone(const struct io_write *w)
-{
-	enum split_reason r = w->split.reason;
-
-	return w->drop && wanted(w) != IO_UNSTABLE &&
-	       w->bytes <= SOLO_BYTES_MAX && sync_idle(w->file) &&
-	       (r == SPLIT_YES || (r == SPLIT_ALIGNED && extends(w)));
-}
-
-/* Whatever the mode, and whoever has its pages in the cache. A file that cannot
- * what its file system can (encrypted, say) is written as others are. */
-static bool
-choose_atomic(struct io_write *w)
-{
-	const struct file_facts *f = &w->file->facts;
-	const struct volume_facts *v = volume_facts(w->file->volume);
-	struct split s;
-
-	w->atomic = split_atomic(&w->split, w->offset, w->bytes, f->atomic_min,
-				 f->atomic_max);
-	if (!w->atomic &&
-	    split_atomic(&s, w->offset, w->bytes, v->atomic_bytes_min,
-			 v->atomic_bytes_max))
-		count_add(&counters(w)->writes_tearable, 1);
-	return w->atomic;
-}
-
-static void
-choose(struct io_write *w)
-{
-	const struct file_facts *f = &w->file->facts;
-	uint32_t cut = f->cut;
-
-	if (w->file->direct_fd < 0 || atomic_load(&w->file->direct_refused))
-		cut = 0;
-	split_write(&w->split, w->offset, w->bytes, cut, w->policy.direct_min,
-		    w->policy.write_mode);
-	w->drop = w->policy.write_mode == IO_DONTCACHE ||
-		  (w->policy.write_mode == IO_DIRECT &&
-		   (w->policy.edges == IO_EDGES_DROP ||
-		    w->policy.edges == IO_EDGES_JOIN));
-	if (w->policy.torn_free && choose_atomic(w))
-		return;
-	if (is_cached(w))
-		split_whole(&w->split, w->offset, w->bytes, SPLIT_CACHED);
-	else if (goes_lone(w))
-		split_whole(&w->split, w->offset, w->bytes, SPLIT_LONE);
-	if (f->dontcache && w->policy.write_mode == IO_DIRECT &&
-	    w->policy.edges == IO_EDGES_DONTCACHE)
-		w->buffered_rwf = RWF_DONTCACHE;
-}
-
-/* Memory for the block of each edge, before anything is written. */
-static bool
-goes_joined(struct io_write *w)
-{
-	const struct split *s = &w->split;
-
-	if (w->policy.edges != IO_EDGES_JOIN || s->reason != SPLIT_YES ||
-	    wanted(w) != IO_UNSTABLE)
-		return false;
-	if (s->head.bytes > 0)
-		w->join[0] = join_block_new(w->file);
-	if (s->tail.bytes > 0)
-		w->join[1] = join_block_new(w->file);
-	return (s->head.bytes == 0 || w->join[0] != NULL) &&
-	       (s->tail.bytes == 0 || w->join[1] != NULL);
-}
-
-/* What waits in memory below it is older: that goes first. Its own edges only
- * join what is there. */
-static bool
-meets_joined(const struct io_write *w)
-{
-	struct inode *i = w->file->inode;
-
-	if (!join_any(i))
-		return false;
-	return w->joins ? join_overlaps(i, w->split.middle.offset,
-					w->split.middle.bytes)
-			: join_overlaps(i, w->offset, w->bytes);
-}
-
-static void
-count_write(const struct io_write *w)
-{
-	struct volume_counters *c = counters(w);
-	const struct split *s = &w->split;
-
-	count_add(&c->writes[s->reason], 1);
-	count_add(&c->direct_bytes, s->middle.bytes);
-	if (s->middle.bytes > 0)
-		count_add(&c->edge_bytes, s->head.bytes + s->tail.bytes);
-	else
-		count_add(&c->buffered_bytes, s->tail.bytes);
-}
 
 static void
 add_parts(struct io_write *w)
@@ -639,7 +454,7 @@ write_enter(struct io_write *w)
 	if (inode_lock(w->file->inode, &w->lock))
 		write_begin(w);
 	else
-		count_add(&counters(w)->range_waits, 1);
+		count_add(&write_counters(w)->range_waits, 1);
 }
 
 static void
@@ -682,7 +497,7 @@ write_ask(struct io_write *w)
 	if (write_admit(w))
 		write_enter(w);
 	else
-		count_add(&counters(w)->dirty_waits, 1);
+		count_add(&write_counters(w)->dirty_waits, 1);
 }
 
 static void
@@ -718,17 +533,8 @@ io_write_start(struct io_write *w)
 		write_refuse(w, w->file->write_error);
 		return;
 	}
-	w->policy = volume_policy(w->file->volume);
-	if (w->policy.write_mode == IO_AUTO)
-		w->policy.write_mode =
-			auto_write(w->file, w->offset, w->bytes, wanted(w),
-				   reactor_now_ns(w->reactor));
-	choose(w);
-	trace_split(w, file_id(w->file), w->offset, w->bytes, w->split.reason,
-		    w->split.middle.bytes);
-	w->joins = goes_joined(w);
-	count_write(w);
-	if (!meets_joined(w)) {
+	write_choose(w);
+	if (!write_meets_joined(w)) {
 		write_ask(w);
 		return;
 	}
