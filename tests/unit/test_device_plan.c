@@ -350,6 +350,19 @@ stable_writes(void **state)
 			.write_cache);
 }
 
+/* A device is polled for direct I/O where it has queues for that. */
+static void
+polls(void **state)
+{
+	struct facts f = plain;
+
+	(void)state;
+	assert_false(plan(&f).polls);
+	f.dio.offset = 0;
+	assert_false(plan(&f).polls);
+	assert_true(plan_with("queue/io_poll", "1", "0").polls);
+}
+
 static void
 torn_free(void **state)
 {
@@ -404,6 +417,7 @@ main(void)
 		cmocka_unit_test(preferred_write),
 		cmocka_unit_test(depth),
 		cmocka_unit_test(stable_writes),
+		cmocka_unit_test(polls),
 		cmocka_unit_test(torn_free),
 	};
 
