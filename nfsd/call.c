@@ -357,10 +357,9 @@ call_run(struct call *c)
 	struct server *s = c->shard->server;
 
 	call_trace(c);
-	if (c->program == PROGRAM_NFS3)
-		stat_add(&c->shard->stats.nfs_calls[c->rpc.proc], 1);
-	else
-		stat_add(&c->shard->stats.mount_calls[c->rpc.proc], 1);
+	stat_add(&c->shard->stats
+			  .calls[nfsd_proc_number(c->program, c->rpc.proc)],
+		 1);
 	if (c->row->where == RUN_INLINE) {
 		c->status = NFS3_OK;
 		call_reply(c);

@@ -12,10 +12,6 @@
 
 #include <string.h>
 
-static_assert(NFSPROC3_COUNT == LATENCY_MOUNT &&
-		      NFSPROC3_COUNT + MOUNTPROC3_COUNT == LATENCY_PROCS,
-	      "each procedure has its number");
-
 uint64_t
 call_clock_ns(const struct call *c)
 {
@@ -41,8 +37,7 @@ is_nfs(const struct call *c, uint32_t proc)
 static uint32_t
 proc_number(const struct call *c)
 {
-	return c->program == PROGRAM_NFS3 ? c->rpc.proc
-					  : LATENCY_MOUNT + c->rpc.proc;
+	return nfsd_proc_number(c->program, c->rpc.proc);
 }
 
 void

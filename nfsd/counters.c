@@ -32,6 +32,12 @@ mount_name(unsigned i)
 	return nfsd_row(PROGRAM_MOUNT3, i)->name;
 }
 
+static const char *
+acl_name(unsigned i)
+{
+	return nfsd_row(PROGRAM_ACL3, i)->name;
+}
+
 static int
 read_connections(struct server *s, uint64_t *ret)
 {
@@ -240,9 +246,12 @@ static const struct counter rows[] = {
 	{ "open_files", NULL, "Files kept open", GAUGE, CALL(read_open_files) },
 	{ "uptime_ns", NULL, "Time since the start", GAUGE, CALL(read_uptime) },
 	{ "nfs3", "nfs_calls", "NFS calls begun, by procedure", COUNTER,
-	  SHARD(nfs_calls), NFSPROC3_COUNT, "procedure", nfs_name },
+	  SHARD(calls[0]), NFSPROC3_COUNT, "procedure", nfs_name },
 	{ "mount", "mount_calls", "MOUNT calls begun, by procedure", COUNTER,
-	  SHARD(mount_calls), MOUNTPROC3_COUNT, "procedure", mount_name },
+	  SHARD(calls[LATENCY_MOUNT]), MOUNTPROC3_COUNT, "procedure",
+	  mount_name },
+	{ "nfsacl", "nfsacl_calls", "NFSACL calls begun, by procedure", COUNTER,
+	  SHARD(calls[LATENCY_ACL]), ACLPROC3_COUNT, "procedure", acl_name },
 #ifdef NVNFSD_FAULT
 	{ "fault_hits", NULL, "Faults injected", COUNTER,
 	  CALL(read_fault_hits) },

@@ -23,9 +23,10 @@
 #define LATENCY_BUCKETS                                                        \
 	((LATENCY_OCTAVES - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
 
-/* NFS's procedures, and MOUNT's (of both versions) after them. */
+/* NFS's procedures, then MOUNT's (of all versions), then NFSACL's. */
 #define LATENCY_MOUNT 22u
-#define LATENCY_PROCS 28u
+#define LATENCY_ACL   28u
+#define LATENCY_PROCS 31u
 
 /* Cells of a shard: beyond them what was not seen for long counts as client 0,
  * "others". */

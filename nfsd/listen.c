@@ -275,7 +275,7 @@ listen_open(struct server *s)
 	if (!s->conf.has_mount_port ||
 	    (s->conf.mount_port == s->conf.port && s->conf.port != 0))
 		return open_port(s, s->conf.port, PROGRAM_NFS3, PROGRAMS);
-	rc = open_port(s, s->conf.port, PROGRAM_NFS3, 1);
+	rc = open_port(s, s->conf.port, PROGRAM_NFS3, PROGRAM_MOUNT3);
 	if (rc < 0)
 		return rc;
 	return open_port(s, s->conf.mount_port, PROGRAM_MOUNT3,

@@ -20,6 +20,8 @@
 #define MOUNT_PROGRAM       100005u
 #define MOUNT_VERSION3      3u
 #define MOUNT_VERSION1      1u
+#define NFSACL_PROGRAM      100227u
+#define NFSACL_VERSION3     3u
 #define MNT3_PATHLEN        1024u
 #define MNT3_NAMLEN         255u
 
@@ -57,6 +59,13 @@ enum mount3_proc {
 	MOUNTPROC3_UMNTALL,
 	MOUNTPROC3_EXPORT,
 	MOUNTPROC3_COUNT
+};
+
+enum nfsacl3_proc {
+	ACLPROC3_NULL,
+	ACLPROC3_GETACL,
+	ACLPROC3_SETACL,
+	ACLPROC3_COUNT
 };
 
 enum nfsstat3 {
@@ -109,16 +118,21 @@ enum stable_how { UNSTABLE, DATA_SYNC, FILE_SYNC };
 enum createmode3 { UNCHECKED, GUARDED, EXCLUSIVE };
 enum time_how { DONT_CHANGE, SET_TO_SERVER_TIME, SET_TO_CLIENT_TIME };
 
-#define ACCESS3_READ     0x01u
-#define ACCESS3_LOOKUP   0x02u
-#define ACCESS3_MODIFY   0x04u
-#define ACCESS3_EXTEND   0x08u
-#define ACCESS3_DELETE   0x10u
-#define ACCESS3_EXECUTE  0x20u
-#define FSF3_LINK        0x01u
-#define FSF3_SYMLINK     0x02u
-#define FSF3_HOMOGENEOUS 0x08u
-#define FSF3_CANSETTIME  0x10u
+#define ACCESS3_READ         0x01u
+#define ACCESS3_LOOKUP       0x02u
+#define ACCESS3_MODIFY       0x04u
+#define ACCESS3_EXTEND       0x08u
+#define ACCESS3_DELETE       0x10u
+#define ACCESS3_EXECUTE      0x20u
+#define NFSACL_ACCESS        0x01u /* the ACL's entries */
+#define NFSACL_ACCESS_COUNT  0x02u /* how many they are */
+#define NFSACL_DEFAULT       0x04u
+#define NFSACL_DEFAULT_COUNT 0x08u
+#define NFSACL_MASK          0x0fu
+#define FSF3_LINK            0x01u
+#define FSF3_SYMLINK         0x02u
+#define FSF3_HOMOGENEOUS     0x08u
+#define FSF3_CANSETTIME      0x10u
 
 struct nfs_fh3 {
 	uint32_t bytes;
@@ -241,6 +255,15 @@ struct nfs3_commit_args {
 	uint64_t offset;
 	uint32_t count;
 };
+struct nfsacl_getacl_args {
+	struct nfs_fh3 fh;
+	uint32_t mask; /* of NFSACL_ */
+};
+struct nfsacl_setacl_args {
+	struct nfs_fh3 fh;
+	uint32_t mask;
+	struct nfs3_bytes access, default_; /* entries in place, see acl.h */
+};
 struct mount3_path_args {
 	struct nfs3_bytes path;
 }; /* MNT UMNT */
@@ -260,6 +283,8 @@ union nfs3_args {
 	struct nfs3_link_args link;
 	struct nfs3_readdir_args readdir;
 	struct nfs3_commit_args commit;
+	struct nfsacl_getacl_args getacl;
+	struct nfsacl_setacl_args setacl;
 	struct mount3_path_args mount;
 };
 
@@ -343,6 +368,11 @@ struct mount3_list_res { /* DUMP, EXPORT: already encoded, malloc'd list */
 	uint8_t *list;
 	uint32_t list_bytes;
 };
+struct nfsacl_res {
+	/* GETACL's mask and ACLs, likewise; NULL unless it succeeded */
+	struct mount3_list_res list;
+	struct post_op_attr attr;
+};
 
 union nfs3_res {
 	struct nfs3_attr_res attr;
@@ -362,6 +392,7 @@ union nfs3_res {
 	struct nfs3_commit_res commit;
 	struct mount3_mnt_res mnt;
 	struct mount3_list_res list;
+	struct nfsacl_res acl;
 };
 
 /* nfs3_xdr.c, nfs3_xdr_encode.c, mount3_xdr.c ------------------------- */
@@ -382,7 +413,7 @@ nfs3_decode_fn nfs3_decode_void, nfs3_decode_fh, nfs3_decode_setattr,
 	nfs3_decode_create, nfs3_decode_mkdir, nfs3_decode_symlink,
 	nfs3_decode_mknod, nfs3_decode_rename, nfs3_decode_link,
 	nfs3_decode_readdir, nfs3_decode_readdirplus, nfs3_decode_commit,
-	mount3_decode_path;
+	mount3_decode_path, nfsacl_decode_getacl, nfsacl_decode_setacl;
 /* Up to the payload: stops behind the opaque's length, leaves the bytes alone
  * and does not ask for the stream's end. */
 nfs3_decode_fn nfs3_decode_write;
@@ -399,7 +430,8 @@ nfs3_encode_fn nfs3_encode_void, /* NULL: nothing at all */
 	nfs3_encode_link,
 	nfs3_encode_readdir, /* up to and with cookieverf; entries sent apart */
 	nfs3_encode_fsstat, nfs3_encode_fsinfo, nfs3_encode_pathconf,
-	nfs3_encode_commit;
+	nfs3_encode_commit,
+	nfsacl_encode_res; /* of GETACL the rest is sent apart */
 /* MOUNT's status is that of res.mnt, its status argument is not looked at.
  * Version 1's handle of 32 bytes cannot hold ours: mount1_encode_mnt writes an
  * error always (MNT3_OK becomes EINVAL). */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The procedures of NFS version 3 and of MOUNT versions 3 and 1, a row each
- * (RFC 1813, 3.3 and 5.2). Constant. Bounds are sums of the encoder's parts,
- * the status first; what follows a header apart is the row's tail.
+ * The procedures of NFS version 3, of NFSACL version 3 and of MOUNT versions 3
+ * and 1, a row each (RFC 1813, 3.3 and 5.2). Constant. Bounds are sums of the
+ * encoder's parts, the status first; what follows a header apart is the row's
+ * tail.
  *
  * Not idempotent is what does other than the first time when it runs again:
  * SETATTR too, since its guard then fails, or it cuts off what was written in
  * between. WRITE is idempotent at one offset.
  */
 #include "nfsd/table.h"
+
+#include "nfsd/latency.h"
 
 #include <assert.h>
 
@@ -221,6 +224,34 @@ static const struct nfs3_row nfs3_rows[NFSPROC3_COUNT] = {
 	},
 };
 
+static const struct nfs3_row acl3_rows[ACLPROC3_COUNT] = {
+	[ACLPROC3_NULL] = {
+		.name = "NULL",
+		.decode = nfs3_decode_void,
+		.encode = nfs3_encode_void,
+		.where = RUN_INLINE,
+		.idempotent = true,
+	},
+	[ACLPROC3_GETACL] = {
+		.name = "GETACL",
+		.decode = nfsacl_decode_getacl,
+		.run = nfsacl_getacl,
+		.encode = nfsacl_encode_res,
+		.where = RUN_WORKER,
+		.tail = TAIL_LIST,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES,
+		.idempotent = true,
+	},
+	[ACLPROC3_SETACL] = {
+		.name = "SETACL",
+		.decode = nfsacl_decode_setacl,
+		.run = nfsacl_setacl,
+		.encode = nfsacl_encode_res,
+		.where = RUN_WORKER,
+		.reply_bytes_max = NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES,
+	},
+};
+
 /* The versions of MOUNT differ in MNT alone. */
 #define MOUNT_ROWS(mnt_run, mnt_encode, mnt_bytes)                             \
 	{                                                                      \
@@ -275,16 +306,36 @@ static_assert(NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES + NFS3_PATH_BYTES <=
 
 const struct rpc_program nfsd_programs[PROGRAMS] = {
 	[PROGRAM_NFS3] = { NFS3_PROGRAM, NFS3_VERSION, NFSPROC3_COUNT },
+	[PROGRAM_ACL3] = { NFSACL_PROGRAM, NFSACL_VERSION3, ACLPROC3_COUNT },
 	[PROGRAM_MOUNT3] = { MOUNT_PROGRAM, MOUNT_VERSION3, MOUNTPROC3_COUNT },
 	[PROGRAM_MOUNT1] = { MOUNT_PROGRAM, MOUNT_VERSION1, MOUNTPROC3_COUNT },
 };
+
+static const struct {
+	const struct nfs3_row *row;
+	uint32_t number; /* of its first procedure */
+} tables[PROGRAMS] = {
+	[PROGRAM_NFS3] = { nfs3_rows, 0 },
+	[PROGRAM_ACL3] = { acl3_rows, LATENCY_ACL },
+	[PROGRAM_MOUNT3] = { mount3_rows, LATENCY_MOUNT },
+	[PROGRAM_MOUNT1] = { mount1_rows, LATENCY_MOUNT },
+};
+
+static_assert(NFSPROC3_COUNT == LATENCY_MOUNT &&
+		      LATENCY_MOUNT + MOUNTPROC3_COUNT == LATENCY_ACL &&
+		      LATENCY_ACL + ACLPROC3_COUNT == LATENCY_PROCS,
+	      "each procedure has its number");
 
 const struct nfs3_row *
 nfsd_row(unsigned program, uint32_t proc)
 {
 	assert(program < PROGRAMS && proc < nfsd_programs[program].procs);
-	if (program == PROGRAM_NFS3)
-		return &nfs3_rows[proc];
-	return program == PROGRAM_MOUNT3 ? &mount3_rows[proc]
-					 : &mount1_rows[proc];
+	return &tables[program].row[proc];
+}
+
+uint32_t
+nfsd_proc_number(unsigned program, uint32_t proc)
+{
+	assert(program < PROGRAMS && proc < nfsd_programs[program].procs);
+	return tables[program].number + proc;
 }

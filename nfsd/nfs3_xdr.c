@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of NFS version 3 and MOUNT calls, decoded (RFC 1813, 3.3 and
- * 5.2; XDR: RFC 4506).
+ * The arguments of NFS version 3, NFSACL and MOUNT calls, decoded (RFC
+ * 1813, 3.3 and 5.2; XDR: RFC 4506).
  *
  * The object is a libtirpc memory stream that the caller created over a record;
  * names, paths and link targets stay where they lie in it. Pure functions, any
@@ -11,6 +11,7 @@
  * All that is read comes through the library's bounds checks. A decoder is one
  * chain of conditions, so that the first thing that is wrong ends it.
  */
+#include "nfsd/acl.h"
 #include "nfsd/nfs3.h"
 
 #include <string.h>
@@ -348,4 +349,36 @@ bool
 mount3_decode_path(XDR *x, union nfs3_args *args)
 {
 	return get_bytes(x, &args->mount.path) && at_end(x);
+}
+
+bool
+nfsacl_decode_getacl(XDR *x, union nfs3_args *args)
+{
+	struct nfsacl_getacl_args *a = &args->getacl;
+
+	return get_fh(x, &a->fh) && get_u32(x, &a->mask) && at_end(x);
+}
+
+/* How many entries there are is said twice: for the count that was asked for
+ * alone, where the array is empty, and as the array's length. */
+static bool
+get_acl(XDR *x, struct nfs3_bytes *ret)
+{
+	uint32_t count, length;
+
+	if (!get_u32(x, &count) || !get_enum(x, ACL_ENTRIES_MAX, &length) ||
+	    (length != 0 && length != count))
+		return false;
+	ret->bytes = length * ACL_WIRE_BYTES;
+	ret->data = get_inline(x, ret->bytes);
+	return ret->data != NULL;
+}
+
+bool
+nfsacl_decode_setacl(XDR *x, union nfs3_args *args)
+{
+	struct nfsacl_setacl_args *a = &args->setacl;
+
+	return get_fh(x, &a->fh) && get_u32(x, &a->mask) &&
+	       get_acl(x, &a->access) && get_acl(x, &a->default_) && at_end(x);
 }

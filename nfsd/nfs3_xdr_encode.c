@@ -328,6 +328,12 @@ nfs3_encode_commit(XDR *x, enum nfsstat3 status, const union nfs3_res *res)
 	       (status != NFS3_OK || put_verf(x, res->commit.verf));
 }
 
+bool
+nfsacl_encode_res(XDR *x, enum nfsstat3 status, const union nfs3_res *res)
+{
+	return put_u32(x, status) && put_post_op(x, &res->acl.attr);
+}
+
 /* Entries of a directory ---------------------------------------------- */
 
 static bool

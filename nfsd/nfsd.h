@@ -299,6 +299,10 @@ nfs3_run_fn nfs3_getattr, nfs3_setattr, nfs3_lookup, nfs3_access, nfs3_readlink,
 	nfs3_rmdir, nfs3_rename, nfs3_link, nfs3_readdir, /* and plus */
 	nfs3_fsstat, nfs3_fsinfo, nfs3_pathconf;
 
+/* nfsacl.c: the ACL of an object, from and into its file system ------------ */
+
+nfs3_run_fn nfsacl_getacl, nfsacl_setacl;
+
 /* mount3.c
  * ---------------------------------------------------------------------- */
 

@@ -69,8 +69,7 @@ struct listener {
 
 /* Counters of a shard: its thread counts, any thread reads (counters.c). */
 struct stats {
-	_Atomic uint64_t nfs_calls[NFSPROC3_COUNT];
-	_Atomic uint64_t mount_calls[MOUNTPROC3_COUNT];
+	_Atomic uint64_t calls[LATENCY_PROCS];
 	_Atomic uint64_t rejected; /* denied, unavailable, garbage */
 	_Atomic uint64_t connections_total, calls_in_service;
 	_Atomic uint64_t records_refused; /* ended their connection */

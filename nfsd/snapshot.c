@@ -253,15 +253,16 @@ snapshot_export(const struct snapshot *s, uint64_t id)
 const char *
 snapshot_procedure(uint32_t proc)
 {
-	static const char *const mount[] = {
+	static const char *const other[] = {
 		"MOUNT_NULL", "MOUNT_MNT",     "MOUNT_DUMP",
 		"MOUNT_UMNT", "MOUNT_UMNTALL", "MOUNT_EXPORT",
+		"ACL_NULL",   "GETACL",        "SETACL",
 	};
 
-	static_assert(sizeof(mount) / sizeof(*mount) ==
+	static_assert(sizeof(other) / sizeof(*other) ==
 			      LATENCY_PROCS - LATENCY_MOUNT,
-		      "all of MOUNT");
+		      "all of MOUNT and NFSACL");
 	assert(proc < LATENCY_PROCS);
 	return proc < LATENCY_MOUNT ? nfsd_row(PROGRAM_NFS3, proc)->name
-				    : mount[proc - LATENCY_MOUNT];
+				    : other[proc - LATENCY_MOUNT];
 }

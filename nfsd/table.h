@@ -20,7 +20,7 @@ enum call_tail {
 	TAIL_NONE,
 	TAIL_DATA,    /* READ's payload, padded */
 	TAIL_ENTRIES, /* READDIR's and READDIRPLUS's list, inside rq->room */
-	TAIL_LIST     /* MOUNT's lists: malloc'd, freed when sent */
+	TAIL_LIST     /* MOUNT's lists, GETACL's: malloc'd, freed when sent */
 };
 
 struct nfs3_row {
@@ -39,12 +39,13 @@ struct nfs3_row {
 /* The largest reply_bytes_max of all rows. */
 #define NFS3_REPLY_BYTES_MAX 4608u
 
-/* Order of the programs in the table, as rpc_program_find's index. A port that
- * serves NFS only uses the first row, one for MOUNT only the other two. */
-enum { PROGRAM_NFS3, PROGRAM_MOUNT3, PROGRAM_MOUNT1, PROGRAMS };
+/* Order of the programs in the table, as rpc_program_find's index. A port for
+ * MOUNT alone uses the rows from PROGRAM_MOUNT3 on, the other those before. */
+enum { PROGRAM_NFS3, PROGRAM_ACL3, PROGRAM_MOUNT3, PROGRAM_MOUNT1, PROGRAMS };
 extern const struct rpc_program nfsd_programs[PROGRAMS];
-/* NULL never: proc was checked by rpc_program_find. MOUNT v1 and v3 have the
- * same numbers of procedures. */
+/* NULL never: proc was checked by rpc_program_find. */
 const struct nfs3_row *nfsd_row(unsigned program, uint32_t proc);
+/* Its number among all, as latency.h has them. */
+uint32_t nfsd_proc_number(unsigned program, uint32_t proc);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NFS arguments. The first byte chooses the procedure, the rest is what a
- * client sent. Whatever is decoded lies inside the input, says the same
+ * NFS and NFSACL arguments. The first byte chooses the procedure, the rest is
+ * what a client sent. Whatever is decoded lies inside the input, says the same
  * wherever the stream begins, and is not decoded from fewer bytes.
  */
+#include "nfsd/acl.h"
 #include "nfsd/nfs3.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -12,12 +13,13 @@
 #include <string.h>
 
 static nfs3_decode_fn *const decoder[] = {
-	nfs3_decode_void,    nfs3_decode_fh,      nfs3_decode_setattr,
-	nfs3_decode_dirop,   nfs3_decode_access,  nfs3_decode_read,
-	nfs3_decode_write,   nfs3_decode_create,  nfs3_decode_mkdir,
-	nfs3_decode_symlink, nfs3_decode_mknod,   nfs3_decode_rename,
-	nfs3_decode_link,    nfs3_decode_readdir, nfs3_decode_readdirplus,
-	nfs3_decode_commit,  mount3_decode_path,
+	nfs3_decode_void,     nfs3_decode_fh,      nfs3_decode_setattr,
+	nfs3_decode_dirop,    nfs3_decode_access,  nfs3_decode_read,
+	nfs3_decode_write,    nfs3_decode_create,  nfs3_decode_mkdir,
+	nfs3_decode_symlink,  nfs3_decode_mknod,   nfs3_decode_rename,
+	nfs3_decode_link,     nfs3_decode_readdir, nfs3_decode_readdirplus,
+	nfs3_decode_commit,   mount3_decode_path,  nfsacl_decode_getacl,
+	nfsacl_decode_setacl,
 };
 #define DECODERS (sizeof(decoder) / sizeof(*decoder))
 
@@ -68,6 +70,30 @@ check_sattr(const struct sattr3 *a)
 	assert(a->set_mtime <= SET_TO_CLIENT_TIME);
 }
 
+/* What is taken for an ACL is so again as a file system's, and on the wire. */
+static void
+check_acl(const struct nfs3_bytes *b, const struct input *in)
+{
+	static struct acl a, again;
+	static uint8_t bytes[ACL_XATTR_BYTES_MAX];
+	const struct acl_owner owner = { 1, 2 };
+	static uint8_t wire[8 + ACL_ENTRIES_MAX * ACL_WIRE_BYTES];
+	XDR x;
+
+	check_bytes(b, in);
+	assert(b->bytes % ACL_WIRE_BYTES == 0);
+	if (acl_from_wire(&a, b->data, b->bytes) < 0)
+		return;
+	assert(acl_from_xattr(&again, bytes, acl_to_xattr(bytes, &a)) == 0);
+	assert(again.count == a.count);
+	xdrmem_create(&x, (char *)wire, sizeof(wire), XDR_ENCODE);
+	assert(acl_put_wire(&x, &again, true, ACL_WIRE_DEFAULT, &owner));
+	assert(XDR_GETPOS(&x) == acl_wire_bytes(&a));
+	assert(acl_from_wire(&again, wire + 8, XDR_GETPOS(&x) - 8) == 0);
+	assert(again.count == a.count);
+	assert(memcmp(again.entry, a.entry, a.count * sizeof(a.entry[0])) == 0);
+}
+
 static void
 check(nfs3_decode_fn *fn, const union nfs3_args *a, const struct input *in)
 {
@@ -103,6 +129,9 @@ check(nfs3_decode_fn *fn, const union nfs3_args *a, const struct input *in)
 		check_where(&a->rename.to, in);
 	} else if (fn == nfs3_decode_link) {
 		check_where(&a->link.link, in);
+	} else if (fn == nfsacl_decode_setacl) {
+		check_acl(&a->setacl.access, in);
+		check_acl(&a->setacl.default_, in);
 	}
 }
 

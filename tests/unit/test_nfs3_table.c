@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every procedure has a whole row, and each bound is what the encoder writes.
  */
+#include "nfsd/latency.h"
 #include "nfsd/table.h"
 
 #include <setjmp.h>
@@ -57,6 +58,9 @@ test_programs(void **state)
 	assert_int_equal(nfsd_programs[PROGRAM_MOUNT1].prog, 100005);
 	assert_int_equal(nfsd_programs[PROGRAM_MOUNT1].vers, 1);
 	assert_int_equal(nfsd_programs[PROGRAM_MOUNT1].procs, 6);
+	assert_int_equal(nfsd_programs[PROGRAM_ACL3].prog, 100227);
+	assert_int_equal(nfsd_programs[PROGRAM_ACL3].vers, 3);
+	assert_int_equal(nfsd_programs[PROGRAM_ACL3].procs, 3);
 }
 
 static void
@@ -124,6 +128,42 @@ test_mount(void **state)
 			 mount1_encode_mnt);
 	assert_ptr_equal(nfsd_row(PROGRAM_MOUNT1, MOUNTPROC3_MNT)->run,
 			 mount1_mnt);
+}
+
+static void
+test_acl(void **state)
+{
+	const struct nfs3_row *get = nfsd_row(PROGRAM_ACL3, ACLPROC3_GETACL);
+	const struct nfs3_row *set = nfsd_row(PROGRAM_ACL3, ACLPROC3_SETACL);
+
+	assert_string_equal(get->name, "GETACL");
+	assert_ptr_equal(get->run, nfsacl_getacl);
+	assert_int_equal(get->tail, TAIL_LIST);
+	assert_true(get->idempotent);
+	assert_string_equal(set->name, "SETACL");
+	assert_ptr_equal(set->run, nfsacl_setacl);
+	assert_int_equal(set->tail, TAIL_NONE);
+	assert_false(set->idempotent);
+}
+
+/* Each its own, but the versions of MOUNT have the same. */
+static void
+test_numbers(void **state)
+{
+	bool seen[LATENCY_PROCS] = { false };
+	unsigned program;
+	uint32_t proc, number;
+
+	for (program = 0; program < PROGRAMS; program++)
+		for (proc = 0; proc < nfsd_programs[program].procs; proc++) {
+			number = nfsd_proc_number(program, proc);
+			assert_true(number < LATENCY_PROCS);
+			assert_int_equal(seen[number],
+					 program == PROGRAM_MOUNT1);
+			seen[number] = true;
+		}
+	for (number = 0; number < LATENCY_PROCS; number++)
+		assert_true(seen[number]);
 }
 
 static uint32_t
@@ -217,6 +257,24 @@ test_bounds(void **state)
 }
 
 static void
+test_acl_bounds(void **state)
+{
+	const struct nfs3_row *row;
+	union nfs3_res res;
+	uint32_t proc;
+
+	memset(&res, 0, sizeof(res));
+	fill_post(&res.acl.attr);
+	for (proc = ACLPROC3_GETACL; proc < ACLPROC3_COUNT; proc++) {
+		row = nfsd_row(PROGRAM_ACL3, proc);
+		assert_int_equal(encoded(row, NFS3_OK, &res),
+				 row->reply_bytes_max);
+		assert_int_equal(encoded(row, NFS3ERR_IO, &res),
+				 row->reply_bytes_max);
+	}
+}
+
+static void
 test_mount_bounds(void **state)
 {
 	const struct nfs3_row *row;
@@ -242,7 +300,10 @@ main(void)
 		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_nfs),
 		cmocka_unit_test(test_mount),
+		cmocka_unit_test(test_acl),
+		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_acl_bounds),
 		cmocka_unit_test(test_mount_bounds),
 	};
 
