@@ -264,6 +264,9 @@ engine_start(struct engine *e)
 		err = crew_new(&e->crew[WORK_DATA], e, 'd',
 			       e->config.io_workers);
 	if (!err)
+		err = crew_new(&e->crew[WORK_FILES], e, 'f',
+			       e->config.io_workers);
+	if (!err)
 		err = crew_new(&e->crew[WORK_NAMES], e, 'n', NAME_WORKERS);
 	if (!err)
 		err = file_cache_new(&e->files, e, e->config.files_max);

@@ -50,6 +50,12 @@ enum op_kind {
 	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #endif
 
+/* A message to a reactor, embedded in its sender's object. */
+struct message {
+	void (*run)(struct message *m);
+	struct message *next;
+};
+
 /* run on a worker, then done on the reactor (done may be NULL: fire and
  * forget, and then run may free the work). */
 struct work {
@@ -76,7 +82,7 @@ struct op {
 	enum op_kind kind;
 	uint8_t place; /* enum op_place */
 	bool busy;
-	bool async;
+	bool blocks; /* for op_work() */
 	bool nowait;
 	bool tells;
 	bool cancelled;
@@ -125,12 +131,6 @@ void op_write(struct reactor *r, struct op *op, int fd, const void *buf,
 void op_cancel(struct reactor *r, struct op *op);
 
 /* reactor.c: the loop --------------------------------------------------- */
-
-/* A message to a reactor, embedded in its sender's object. */
-struct message {
-	void (*run)(struct message *m);
-	struct message *next;
-};
 
 struct reactor_counters {
 	_Atomic uint64_t punts;       /* went to a worker */

@@ -358,7 +358,7 @@ op_read(struct reactor *r, struct op *op, int fd, void *buf, uint32_t len,
 	op->len = len;
 	op->offset = offset;
 	op->flags = rwf;
-	op->async = false;
+	op->blocks = false;
 	op->nowait = true;
 	op->tells = false;
 	op_begin(r, op, OP_READ, fd);
@@ -372,7 +372,7 @@ op_write(struct reactor *r, struct op *op, int fd, const void *buf,
 	op->len = len;
 	op->offset = offset;
 	op->flags = rwf;
-	op->async = false;
+	op->blocks = false;
 	op->nowait = true;
 	op->tells = tells;
 	op_begin(r, op, OP_WRITE, fd);

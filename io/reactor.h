@@ -162,6 +162,9 @@ int ops_open(struct reactor *r);
 void ops_close(struct reactor *r); /* asserts that all is home */
 /* The result of op is known: done() comes from ops_run. */
 void op_finish(struct reactor *r, struct op *op, int res);
+/* op_work.c: a read or write of a file by a worker, which may block; counted as
+ * a punt. op_finish() follows. */
+void op_work(struct reactor *r, struct op *op);
 /* (Re)start op; it waits where there is no room. */
 void op_submit(struct reactor *r, struct op *op);
 void op_wait_small(struct reactor *r, struct op *op);

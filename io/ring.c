@@ -9,8 +9,8 @@
  * cancellations, whose own result says nothing.
  *
  * A file operation is first tried with RWF_NOWAIT. Without it io_uring would
- * punt in silence to its worker threads; so the -EAGAIN comes here, is
- * counted, and the operation goes a second time with IOSQE_ASYNC.
+ * punt in silence to threads of its own; so the -EAGAIN comes here, and the
+ * operation goes to one of ours (op_work.c).
  */
 #include "io/ring.h"
 #include "io/compat.h"
@@ -96,8 +96,6 @@ ring_prep_file(const struct reactor *r, struct io_uring_sqe *sqe,
 	/* The ring says whether it is polled for. */
 	sqe->rw_flags =
 		(op->flags & ~RWF_HIPRI) | (op->nowait ? RWF_NOWAIT : 0);
-	if (op->async)
-		io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
 }
 
 /* Is it for a device that is asked for completions? */
@@ -113,6 +111,10 @@ ring_submit(struct reactor *r, struct op *op)
 {
 	struct io_uring_sqe *sqe;
 
+	if (op->blocks) {
+		op_work(r, op);
+		return true;
+	}
 	if (op_is_polled(op) && ring_polled_submit(r, op))
 		return true;
 	sqe = ring_sqe(r);
@@ -137,8 +139,6 @@ ring_submit(struct reactor *r, struct op *op)
 		break;
 	default:
 		assert(op->kind == OP_READ || op->kind == OP_WRITE);
-		if (op->async)
-			counter_add(&r->counters.punts, 1);
 		ring_prep_file(r, sqe, op, r->buffers_registered);
 	}
 	io_uring_sqe_set_data64(sqe, ring_user_data(r, op));
@@ -183,7 +183,7 @@ ring_cancel_owed(struct reactor *r)
 }
 
 /*
- * A failed NOWAIT goes again with IOSQE_ASYNC: it would block (-EAGAIN, or a
+ * A failed NOWAIT goes to a worker: it would block (-EAGAIN, or a
  * write that took nothing), or the file system has no such thing: -EOPNOTSUPP,
  * and -EINVAL for a buffered write.
  */
@@ -202,7 +202,7 @@ ring_again_file(struct reactor *r, struct op *op)
 		return false;
 	}
 	op->nowait = false;
-	op->async = true;
+	op->blocks = true;
 	op_submit(r, op);
 	return true;
 }

@@ -47,7 +47,7 @@ ring_polled_submit(struct reactor *r, struct op *op)
 	struct ring *ring = r->ring;
 	struct io_uring_sqe *sqe;
 
-	if (!ring->has_polled || op->async || r->ops.polled == POLLED_MAX)
+	if (!ring->has_polled || op->blocks || r->ops.polled == POLLED_MAX)
 		return false;
 	/* Each entry is one of those in flight. */
 	sqe = io_uring_get_sqe(&ring->polled);

@@ -3,7 +3,7 @@
  * The threads backend: the same operations by plain system calls, where
  * io_uring is refused and for debugging. Sockets wait in one epoll instance a
  * reactor and are served on its thread; file operations are calls that block,
- * on the data workers.
+ * on workers (op_work.c).
  *
  * A socket's descriptor stays as it is (MSG_DONTWAIT does it), but a listening
  * one is made non-blocking. A descriptor is registered when first an operation
@@ -28,17 +28,10 @@ struct poller_fd {
 	struct op_list in, out;
 };
 
-struct poller_job {
-	struct work work;
-	struct op *op;
-	int res;
-};
-
 struct poller {
 	int epoll_fd;
 	struct poller_fd *fd; /* by number */
 	size_t fds;
-	struct poller_job *job;        /* by slot */
 	uint32_t small[SMALL_BUFFERS]; /* free ones, a stack */
 	uint32_t smalls;
 };
@@ -53,7 +46,6 @@ poller_close(struct reactor *r)
 	if (p->epoll_fd >= 0)
 		close(p->epoll_fd);
 	free(p->fd);
-	free(p->job);
 	free(p);
 	r->poller = NULL;
 }
@@ -69,11 +61,10 @@ poller_open(struct reactor *r)
 		return -ENOMEM;
 	r->poller = p;
 	ev.data.fd = r->wake_fd;
-	p->job = calloc(OP_SLOTS, sizeof(*p->job));
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (!p->job || p->epoll_fd < 0 ||
+	if (p->epoll_fd < 0 ||
 	    epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, r->wake_fd, &ev) < 0) {
-		err = p->job ? -errno : -ENOMEM;
+		err = -errno;
 		poller_close(r);
 		return err;
 	}
@@ -265,49 +256,14 @@ poller_submit_socket(struct reactor *r, struct op *op)
 		poller_fail(r, l, err);
 }
 
-/* On a worker: the call may block as long as it likes. */
-static void
-poller_job_run(struct work *w)
-{
-	struct poller_job *job = container_of(w, struct poller_job, work);
-	const struct op *op = job->op;
-	struct iovec iov = { .iov_base = op->buf, .iov_len = op->len };
-	int flags = op->flags & ~RWF_HIPRI; /* nobody would poll */
-	ssize_t n;
-
-	do {
-		if (op->kind == OP_READ)
-			n = preadv2(op->fd, &iov, 1, (off_t)op->offset, flags);
-		else
-			n = pwritev2(op->fd, &iov, 1, (off_t)op->offset, flags);
-	} while (n < 0 && errno == EINTR);
-	job->res = n < 0 ? -errno : (int)n;
-}
-
-static void
-poller_job_done(struct work *w)
-{
-	struct poller_job *job = container_of(w, struct poller_job, work);
-
-	op_finish(w->reactor, job->op, job->res);
-}
-
 static bool
 poller_submit(struct reactor *r, struct op *op)
 {
-	struct poller_job *job;
-
 	if (op->kind != OP_READ && op->kind != OP_WRITE) {
 		poller_submit_socket(r, op);
 		return true;
 	}
-	counter_add(&r->counters.punts, 1);
-	job = &r->poller->job[op->slot];
-	job->op = op;
-	job->work.run = poller_job_run;
-	job->work.done = poller_job_done;
-	job->work.reactor = r;
-	work_submit(r->engine, WORK_DATA, &job->work);
+	op_work(r, op);
 	return true;
 }
 
