@@ -153,12 +153,8 @@ ring_enable(const struct io_uring *u)
 	return ret < 0 ? -errno : 0;
 }
 
-/*
- * io-wq has two classes of threads, one for regular files and one for the
- * rest, and takes the class from the file, which it has not looked up yet for
- * an IOSQE_ASYNC operation: so the second is the one that punts run in (tried
- * on 6.18). Both are bounded. Sockets are polled and need none.
- */
+/* Both classes of io-wq's threads. Nothing that we ask for needs any: sockets
+ * are polled, and what would block goes to threads of ours. */
 static int
 ring_bound_workers(struct reactor *r)
 {

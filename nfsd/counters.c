@@ -155,7 +155,7 @@ static const struct counter rows[] = {
 	  VOLUME(verifier_changes) },
 	/* the engine */
 	{ "punts", NULL,
-	  "Operations that went to io_uring's workers or to ours", COUNTER,
+	  "Reads and writes that would block and went to a worker", COUNTER,
 	  REACTOR(punts) },
 	{ "polled", NULL, "Transfers for which a device was polled (iopoll)",
 	  COUNTER, REACTOR(polled) },
