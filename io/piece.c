@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pieces of a WRITE: what one is to write, the blocking call that writes some
- * of it, and what a result means: go on with the rest, done, failed, or once
- * more through the page cache where the kernel refuses direct I/O. The object
- * is struct io_piece, inside its struct io_write; whoever issues a piece (the
- * reactor, or a worker) owns it until its result is taken. It knows nothing of
- * other pieces: write.c says what goes when.
+ * Pieces of a WRITE: each is issued, to the ring, to the inode's strand, or by
+ * a call that blocks, until all its bytes are written or no more will be: what
+ * is left of a short one goes again, and where the kernel refuses direct I/O it
+ * goes through the page cache. The object is struct io_piece, inside its struct
+ * io_write; whoever issues a piece (the reactor, or a worker) owns it until it
+ * has ended. It knows nothing of other pieces: write.c says what goes when.
  */
 #include "io/write.h"
 
@@ -18,7 +18,7 @@
 
 #define AGAIN_MAX 16
 
-void
+static void
 piece_init(struct io_write *w, struct io_piece *p, uint64_t offset,
 	   uint32_t bytes, bool direct)
 {
@@ -56,7 +56,9 @@ write_chunk_bytes(const struct io_write *w)
 	return (uint32_t)(stop - w->middle_next);
 }
 
-bool
+/* A direct piece needs slots of its device. True: it may go; else p->slot.ready
+ * comes, and then it may. */
+static bool
 piece_slot_take(struct io_piece *p)
 {
 	struct device_slots *s = volume_slots(p->write->file->volume);
@@ -68,7 +70,8 @@ piece_slot_take(struct io_piece *p)
 	return device_slots_take(s, &p->slot, p->bytes);
 }
 
-void
+/* The same where the caller blocks in its I/O. */
+static void
 piece_slot_force(struct io_piece *p)
 {
 	struct device_slots *s = volume_slots(p->write->file->volume);
@@ -79,7 +82,7 @@ piece_slot_force(struct io_piece *p)
 }
 
 /* Also when it ended as a buffered one. */
-void
+static void
 piece_slot_give(struct io_piece *p)
 {
 	if (p->slot.slots == 0)
@@ -88,13 +91,14 @@ piece_slot_give(struct io_piece *p)
 	p->slot.slots = 0;
 }
 
-int
+static int
 piece_fd(const struct io_piece *p)
 {
 	return p->direct ? p->write->file->direct_fd : p->write->file->fd;
 }
 
-int
+/* Blocks: write the rest, or what one call takes of it. The result. */
+static int
 piece_call(struct io_piece *p)
 {
 	uint32_t left = p->bytes - p->done_bytes;
@@ -159,7 +163,9 @@ is_part(const struct io_piece *p, int res)
 	return res > 0 && (uint32_t)res < p->bytes;
 }
 
-int
+/* Take the result of a call: 1: issue what is left; 0: all is written;
+ * -errno: no more will be. */
+static int
 piece_judge(struct io_piece *p, int res)
 {
 	/* What must not tear is not written otherwise. */
@@ -187,7 +193,8 @@ piece_judge(struct io_piece *p, int res)
 	return 1;
 }
 
-void
+/* p has ended so (0 or -errno): what that means for its WRITE and its pages. */
+static void
 piece_note(struct io_piece *p, int error)
 {
 	struct io_write *w = p->write;
@@ -202,4 +209,125 @@ piece_note(struct io_piece *p, int error)
 	}
 	if (!p->direct && p->done_bytes > 0)
 		sync_note_buffered(w->file, p->offset, reached, w->drop);
+}
+
+/* on their way ------------------------------------------------------------- */
+
+static void piece_go(struct io_piece *p);
+
+static void
+piece_result(struct io_piece *p, int res)
+{
+	struct io_write *w = p->write;
+	int r = piece_judge(p, res);
+
+	if (r > 0) {
+		piece_go(p);
+		return;
+	}
+	piece_slot_give(p);
+	piece_note(p, r);
+	p->busy = false;
+	assert(w->flying > 0);
+	w->flying--;
+	write_go_on(w);
+}
+
+static void
+piece_op_done(struct op *op, int res)
+{
+	struct io_piece *p = container_of(op, struct io_piece, op);
+
+	trace_complete(p->write, p->offset + p->done_bytes, res, p->direct);
+	if (res == -EAGAIN && !p->direct) {
+		p->blocks = true;
+		piece_go(p);
+	} else {
+		piece_result(p, res);
+	}
+}
+
+static void
+piece_work_run(struct work *work)
+{
+	struct io_piece *p = container_of(work, struct io_piece, work);
+
+	p->res = piece_call(p);
+}
+
+static void
+piece_work_done(struct work *work)
+{
+	struct io_piece *p = container_of(work, struct io_piece, work);
+
+	piece_result(p, p->res);
+}
+
+/* The ring would punt it, or did, or would as soon as it meets what another
+ * thread writes there. */
+static bool
+goes_to_strand(const struct io_piece *p)
+{
+	const struct file *f = p->write->file;
+
+	return !p->direct &&
+	       (p->blocks || !volume_facts(f->volume)->nowait_buffered ||
+		strand_busy((struct file *)f));
+}
+
+/* (Re)issue what is left of p. */
+static void
+piece_go(struct io_piece *p)
+{
+	struct io_write *w = p->write;
+
+	if (goes_to_strand(p)) {
+		p->work = (struct work){ .run = piece_work_run,
+					 .done = piece_work_done,
+					 .reactor = w->reactor };
+		count_add(&reactor_counters(w->reactor)->punts, 1);
+		strand_submit(w->file, &p->work);
+		return;
+	}
+	p->op.done = piece_op_done;
+	trace_submit(w, p->offset + p->done_bytes, p->bytes - p->done_bytes,
+		     p->direct);
+	op_write(w->reactor, &p->op, piece_fd(p), p->data + p->done_bytes,
+		 p->bytes - p->done_bytes, p->offset + p->done_bytes,
+		 p->rwf | file_hipri(w->file, p->direct), !p->direct);
+}
+
+static void
+piece_slot_ready(struct slot_waiter *s)
+{
+	piece_go(container_of(s, struct io_piece, slot));
+}
+
+void
+piece_start(struct io_write *w, struct io_piece *p, uint64_t offset,
+	    uint32_t bytes, bool direct)
+{
+	piece_init(w, p, offset, bytes, direct);
+	p->busy = true;
+	w->flying++;
+	p->slot.ready = piece_slot_ready;
+	if (piece_slot_take(p))
+		piece_go(p);
+}
+
+/* by the caller ------------------------------------------------------------ */
+
+void
+piece_here(struct io_write *w, struct io_piece *p, uint64_t offset,
+	   uint32_t bytes, bool direct)
+{
+	int r;
+
+	piece_init(w, p, offset, bytes, direct);
+	piece_slot_force(p);
+	do
+		r = piece_judge(p, piece_call(p));
+	while (r > 0);
+	piece_slot_give(p);
+	piece_note(p, r);
 }

@@ -17,14 +17,10 @@
 #include "io/write.h"
 
 #include "io/reactor.h"
-#include "io/trace.h"
 
 #include <string.h>
 
 enum { PIECE_HEAD, PIECE_TAIL, PIECE_MIDDLE }; /* and those after it */
-
-static void piece_go(struct io_piece *p);
-static void write_go_on(struct io_write *w);
 
 /* end ---------------------------------------------------------------------- */
 
@@ -134,108 +130,6 @@ write_landed(struct io_write *w)
 	write_settled(w);
 }
 
-/* pieces on their way ------------------------------------------------------ */
-
-static void
-piece_result(struct io_piece *p, int res)
-{
-	struct io_write *w = p->write;
-	int r = piece_judge(p, res);
-
-	if (r > 0) {
-		piece_go(p);
-		return;
-	}
-	piece_slot_give(p);
-	piece_note(p, r);
-	p->busy = false;
-	assert(w->flying > 0);
-	w->flying--;
-	write_go_on(w);
-}
-
-static void
-piece_op_done(struct op *op, int res)
-{
-	struct io_piece *p = container_of(op, struct io_piece, op);
-
-	trace_complete(p->write, p->offset + p->done_bytes, res, p->direct);
-	if (res == -EAGAIN && !p->direct) {
-		p->blocks = true;
-		piece_go(p);
-	} else {
-		piece_result(p, res);
-	}
-}
-
-static void
-piece_work_run(struct work *work)
-{
-	struct io_piece *p = container_of(work, struct io_piece, work);
-
-	p->res = piece_call(p);
-}
-
-static void
-piece_work_done(struct work *work)
-{
-	struct io_piece *p = container_of(work, struct io_piece, work);
-
-	piece_result(p, p->res);
-}
-
-/* The ring would punt it, or did, or would as soon as it meets what another
- * thread writes there. */
-static bool
-goes_to_strand(const struct io_piece *p)
-{
-	const struct file *f = p->write->file;
-
-	return !p->direct &&
-	       (p->blocks || !volume_facts(f->volume)->nowait_buffered ||
-		strand_busy((struct file *)f));
-}
-
-/* (Re)issue what is left of p. */
-static void
-piece_go(struct io_piece *p)
-{
-	struct io_write *w = p->write;
-
-	if (goes_to_strand(p)) {
-		p->work = (struct work){ .run = piece_work_run,
-					 .done = piece_work_done,
-					 .reactor = w->reactor };
-		count_add(&reactor_counters(w->reactor)->punts, 1);
-		strand_submit(w->file, &p->work);
-		return;
-	}
-	p->op.done = piece_op_done;
-	trace_submit(w, p->offset + p->done_bytes, p->bytes - p->done_bytes,
-		     p->direct);
-	op_write(w->reactor, &p->op, piece_fd(p), p->data + p->done_bytes,
-		 p->bytes - p->done_bytes, p->offset + p->done_bytes,
-		 p->rwf | file_hipri(w->file, p->direct), !p->direct);
-}
-
-static void
-piece_slot_ready(struct slot_waiter *s)
-{
-	piece_go(container_of(s, struct io_piece, slot));
-}
-
-static void
-piece_start(struct io_write *w, struct io_piece *p, uint64_t offset,
-	    uint32_t bytes, bool direct)
-{
-	piece_init(w, p, offset, bytes, direct);
-	p->busy = true;
-	w->flying++;
-	p->slot.ready = piece_slot_ready;
-	if (piece_slot_take(p))
-		piece_go(p);
-}
-
 /* issuing ------------------------------------------------------------------ */
 
 static struct io_piece *
@@ -278,8 +172,7 @@ issue_tail(struct io_write *w)
 	piece_start(w, &w->piece[PIECE_TAIL], t->offset, t->bytes, false);
 }
 
-/* After each piece that ended: what may go now? */
-static void
+void
 write_go_on(struct io_write *w)
 {
 	issue_middle(w);
@@ -290,39 +183,25 @@ write_go_on(struct io_write *w)
 
 /* on one worker ------------------------------------------------------------ */
 
-static void
-here_piece(struct io_write *w, uint64_t offset, uint32_t bytes, bool direct)
-{
-	struct io_piece *p = &w->piece[PIECE_HEAD];
-	int r;
-
-	piece_init(w, p, offset, bytes, direct);
-	piece_slot_force(p);
-	do
-		r = piece_judge(p, piece_call(p));
-	while (r > 0);
-	piece_slot_give(p);
-	piece_note(p, r);
-}
-
 /* All pieces, in their order. */
 static void
 write_here(struct io_write *w)
 {
 	const struct split *s = &w->split;
 	uint64_t end = s->middle.offset + s->middle.bytes;
+	struct io_piece *p = &w->piece[PIECE_HEAD];
 
 	if (s->head.bytes > 0 && !w->joins)
-		here_piece(w, s->head.offset, s->head.bytes, false);
+		piece_here(w, p, s->head.offset, s->head.bytes, false);
 	while (w->middle_next < end && w->middle_next < w->fail_at) {
 		uint64_t offset = w->middle_next;
 		uint32_t bytes = write_chunk_bytes(w);
 
 		w->middle_next += bytes;
-		here_piece(w, offset, bytes, !w->cached);
+		piece_here(w, p, offset, bytes, !w->cached);
 	}
 	if (s->tail.bytes > 0 && !w->joins && w->fail_at > s->tail.offset)
-		here_piece(w, s->tail.offset, s->tail.bytes, false);
+		piece_here(w, p, s->tail.offset, s->tail.bytes, false);
 	write_settle(w);
 }
 
