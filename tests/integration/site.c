@@ -147,3 +147,25 @@ site_file(struct site *s, const char *name, unsigned mode, unsigned uid,
 	assert_int_equal(fchmod(fd, mode), 0);
 	close(fd);
 }
+
+struct raw_fh
+site_write(struct site *s, const char *name, unsigned records,
+	   uint32_t record_bytes, int stable)
+{
+	uint8_t *data = calloc(1, record_bytes);
+	struct raw_fh fh;
+	COMMIT3res commit;
+	WRITE3res w;
+	unsigned i;
+
+	assert_non_null(data);
+	raw_create(s->r, &s->root, name, 0644, &fh);
+	for (i = 0; i < records; i++)
+		assert_int_equal(raw_write(s->r, &fh,
+					   (uint64_t)i * record_bytes, data,
+					   record_bytes, stable, &w),
+				 NFS3_OK);
+	assert_int_equal(raw_commit(s->r, &fh, &commit), NFS3_OK);
+	free(data);
+	return fh;
+}

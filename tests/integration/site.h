@@ -46,5 +46,9 @@ void site_expect_same(const struct raw_fh *a, const struct raw_fh *b);
 /* A file made locally, with this mode, owner and text. */
 void site_file(struct site *s, const char *name, unsigned mode, unsigned uid,
 	       unsigned gid, const char *text);
+/* A new file of so many records of so many bytes, WRITEs one after the other
+ * and a COMMIT. */
+struct raw_fh site_write(struct site *s, const char *name, unsigned records,
+			 uint32_t record_bytes, int stable);
 
 #endif
