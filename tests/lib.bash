@@ -16,7 +16,7 @@ packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	shellcheck mandoc git e2fsprogs btrfs-progs rpcbind acl attr libcap2-bin
 	libnfs-utils pyflakes3 bpftrace)
 packages_vm=(user-mode-linux systemd iproute2 kmod)
-packages_client=(nfs-common rpcbind xfsprogs e2fsprogs python3 git rsync)
+packages_client=(nfs-common rpcbind xfsprogs e2fsprogs python3 git rsync acl)
 packages_client_unpacked=(autofs) # in the guest only
 packages_strangers=(fio stress-ng bonnie++ dbench postmark libnfs-utils)
 packages_nvme=(qemu-system-x86 busybox-static iproute2 kmod jq xfsprogs dmsetup

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Who may do what: modes, groups, sticky and setgid directories, and root with
-# and without squash. Sourced by client-guest.
+# Who may do what: modes, groups, ACLs, sticky and setgid directories, and root
+# with and without squash. Sourced by client-guest.
 # shellcheck shell=bash disable=SC2154
 
 rights_modes() {
@@ -83,6 +83,53 @@ rights_chown_root() {
 	is group "$(stat -c %g "$work/f")" 1002
 }
 
+# facl FILE: its ACL in one line, by numbers.
+facl() { getfacl -ncEp "$1" | paste -sd ' ' | sed 's/ *$//'; }
+
+rights_acl() {
+	local d=$mnt/$name/d f=$mnt/$name/f want
+	echo secret >"$f"
+	chown 1001:1001 "$f"
+	chmod 640 "$f"
+	is "the mode's" "$(facl "$f")" "user::rw- group::r-- other::---"
+	refused 'permission denied' as_user 1002 1002 cat "$f"
+	as_user 1001 1001 setfacl -m u:1002:rw,g:3000:r "$f"
+	want="user::rw- user:1002:rw- group::r-- group:3000:r-- mask::rw- other::---"
+	is "set, seen here" "$(facl "$f")" "$want"
+	is "and there" "$(facl "$work/f")" "$want"
+	is "by the other mount" "$(facl "$mnt2/$name/f")" "$want"
+	is "to the named one" "$(as_user 1002 1002 cat "$f")" secret
+	is "to the named group" "$(as_user 1003 3000 cat "$f")" secret
+	refused 'permission denied' as_user 1003 3000 sh -c "echo >>$f"
+	refused 'permission denied' as_user 1003 1003 cat "$f"
+	refused 'not permitted' as_user 1002 1002 setfacl -m u:1003:r "$f"
+	cp -p "$f" "$f.copy"
+	is "of a copy" "$(facl "$work/f.copy")" "$want"
+	as_user 1001 1001 setfacl -b "$f"
+	is "taken away" "$(facl "$work/f")" "user::rw- group::r-- other::---"
+	refused 'permission denied' as_user 1002 1002 cat "$f"
+
+	mkdir "$d"
+	chmod 777 "$d"
+	setfacl -m d:u::rwx,d:u:1002:rwx,d:g::rx,d:o::- "$d"
+	want="user::rwx group::rwx other::rwx default:user::rwx"
+	want+=" default:user:1002:rwx default:group::r-x default:mask::rwx"
+	want+=" default:other::---"
+	is "default" "$(facl "$work/d")" "$want"
+	# The umask has no say where there is a default ACL.
+	as_user 1001 1001 sh -c "umask 077; echo secret >$d/f; mkdir $d/below"
+	is "inherited by a file" "$(facl "$work/d/f")" \
+		"user::rw- user:1002:rwx group::r-x mask::rw- other::---"
+	is "as seen here" "$(facl "$d/f")" "$(facl "$work/d/f")"
+	is "to the heir" "$(as_user 1002 1002 cat "$d/f")" secret
+	want="user::rwx user:1002:rwx group::r-x mask::rwx other::---"
+	want+=" default:user::rwx default:user:1002:rwx default:group::r-x"
+	want+=" default:mask::rwx default:other::---"
+	is "and by a directory" "$(facl "$work/d/below")" "$want"
+	setfacl -k "$d"
+	is "no default" "$(facl "$work/d")" "user::rwx group::rwx other::rwx"
+}
+
 rights_squash() {
 	local d=/mnt/c/$name
 	mount -t nfs -o vers=3,nolock "localhost:$more/squash" /mnt/c
@@ -108,5 +155,6 @@ part_rights() {
 	check setgid rights_setgid
 	check setuid rights_setuid
 	check chown-root rights_chown_root
+	check acl rights_acl
 	check squash rights_squash
 }
