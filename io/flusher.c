@@ -126,6 +126,7 @@ flush_admit(struct flush_account *a, struct flush_waiter *w)
 	if (in) {
 		atomic_fetch_sub(&a->waiters, 1);
 	} else {
+		w->since_ns = clock_ns();
 		STAILQ_INSERT_TAIL(&a->waiting, w, next);
 		set_due(a);
 	}

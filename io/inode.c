@@ -8,6 +8,7 @@
  */
 #include "io/compat.h"
 #include "io/file.h"
+#include "io/reactor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,8 @@ inode_lock(struct inode *i, struct range_lock *l)
 	l->msg.run = lock_ready;
 	pthread_mutex_lock(&i->mutex);
 	granted = range_enter(&i->ranges, l);
+	if (!granted)
+		l->since_ns = clock_ns();
 	pthread_mutex_unlock(&i->mutex);
 	return granted;
 }

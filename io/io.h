@@ -98,8 +98,9 @@ struct volume_counters {
 	_Atomic uint64_t edges_joined; /* blocks that waited in memory, whole */
 	_Atomic uint64_t
 		edges_unjoined; /* and through the page cache after all */
-	_Atomic uint64_t range_waits;
+	_Atomic uint64_t range_waits, range_wait_ns;
 	_Atomic uint64_t dirty_waits; /* WRITEs that dirty_max held back */
+	_Atomic uint64_t dirty_wait_ns;
 	_Atomic uint64_t verifier_changes;
 };
 
@@ -258,6 +259,7 @@ struct range_lock {
 	} part[3];
 	uint8_t parts;
 	bool granted;
+	uint64_t since_ns;       /* it waits */
 	struct reactor *reactor; /* NULL: a blocked thread waits */
 	struct message msg;
 	void (*ready)(struct range_lock *l);
@@ -267,6 +269,7 @@ struct range_lock {
 struct flush_waiter {
 	STAILQ_ENTRY(flush_waiter) next;
 	int64_t bytes;
+	uint64_t since_ns; /* it waits */
 	struct reactor *reactor;
 	struct message msg;
 	void (*ready)(struct flush_waiter *w);

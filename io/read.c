@@ -207,7 +207,10 @@ read_begin(struct io_read *r)
 static void
 read_lock_ready(struct range_lock *l)
 {
-	read_begin(container_of(l, struct io_read, lock));
+	struct io_read *r = container_of(l, struct io_read, lock);
+
+	count_add(&counters(r)->range_wait_ns, clock_ns() - l->since_ns);
+	read_begin(r);
 }
 
 /*

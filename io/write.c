@@ -297,6 +297,7 @@ write_lock_ready(struct range_lock *l)
 {
 	struct io_write *w = container_of(l, struct io_write, lock);
 
+	count_add(&write_counters(w)->range_wait_ns, clock_ns() - l->since_ns);
 	/* It has waited: what was so when it was cut may not be so now. */
 	w->cached = !w->atomic && write_is_cached(w);
 	w->may_block = false; /* it was true then */
@@ -341,6 +342,7 @@ write_room_ready(struct flush_waiter *f)
 {
 	struct io_write *w = container_of(f, struct io_write, room);
 
+	count_add(&write_counters(w)->dirty_wait_ns, clock_ns() - f->since_ns);
 	w->may_block = false; /* it was true then */
 	write_enter(w);
 }

@@ -181,6 +181,7 @@ test_bound(const char *mode, uint32_t largest)
 	while (harness_stat(w->h, "dirty_waits") == 0 && rounds++ < ROUNDS_MAX)
 		run(w, largest, IN_FLIGHT);
 	assert_true(harness_stat(w->h, "dirty_waits") > 0);
+	assert_true(harness_stat(w->h, "dirty_wait_ns") > 0);
 	finish(w);
 }
 

@@ -75,6 +75,9 @@ run(const char *fs, unsigned sector, const char *engine)
 	assert_int_equal(harness_stat(h, "verifier_changes"), 0);
 	/* Most of them large enough to be cut, and not there for nothing. */
 	assert_true(harness_stat(h, "writes.split") > m.writes / 4);
+	/* Whoever waited did so for some time. */
+	assert_int_equal(harness_stat(h, "range_waits") > 0,
+			 harness_stat(h, "range_wait_ns") > 0);
 	flow_free(m.flow);
 	mix_file_close(&file);
 	harness_stop(h);
