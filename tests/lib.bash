@@ -62,7 +62,7 @@ packages_need() {
 # packages_unpack DIR NAME...: what they hold, below DIR, for packages that start
 # a service wherever they are installed.
 packages_unpack() {
-	local dir=$1 work package
+	local dir=$1 work package rc=0
 	local get=(apt-get -q -o APT::Sandbox::User=root)
 	shift
 	work=$(mktemp -d) || return 1
@@ -73,8 +73,11 @@ packages_unpack() {
 		say "apt-get could not fetch $*"
 		return 1
 	fi
-	for package in "$work"/*.deb; do dpkg -x "$package" "$dir"; done
+	for package in "$work"/*.deb; do
+		dpkg -x "$package" "$dir" || rc=1
+	done
 	rm -rf "$work"
+	return $rc
 }
 
 # build_dir DIR SOURCE [MESON-OPTION...]: set up once, then build; only what
