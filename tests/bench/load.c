@@ -43,6 +43,8 @@ static const char usage_text[] =
 	"                       how many calls (1M)\n"
 	"  --seconds N          for so long, from the first again where need "
 	"be\n"
+	"  --until-interrupt    from the first again until SIGINT, then to the "
+	"end\n"
 	"  --generation N       content: as written by this generation (1)\n"
 	"  --seed N             of the random order (1)\n"
 	"  --truncate           empty the file first\n"
@@ -89,6 +91,7 @@ enum {
 	OPT_NO_MOUNT,
 	OPT_SYNCFS,
 	OPT_SECONDS,
+	OPT_UNTIL_INTERRUPT,
 	OPT_FILES,
 	OPT_SPLIT,
 	OPT_HOLD,
@@ -120,6 +123,7 @@ static const struct option long_options[] = {
 	{ "no-mount", no_argument, NULL, OPT_NO_MOUNT },
 	{ "syncfs", required_argument, NULL, OPT_SYNCFS },
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
+	{ "until-interrupt", no_argument, NULL, OPT_UNTIL_INTERRUPT },
 	{ "files", required_argument, NULL, OPT_FILES },
 	{ "split", required_argument, NULL, OPT_SPLIT },
 	{ "hold", required_argument, NULL, OPT_HOLD },
@@ -249,6 +253,8 @@ option_set(struct load_options *o, int c, char *arg)
 		return split(arg, &o->split);
 	case OPT_RANDOM:
 		return o->random = true;
+	case OPT_UNTIL_INTERRUPT:
+		return o->until_interrupt = true;
 	case OPT_TRUNCATE:
 		return o->truncate = true;
 	case OPT_NO_VERIFY:
@@ -355,6 +361,8 @@ main(int argc, char **argv)
 		if (!option_set(&l.opt, c, optarg))
 			goto usage;
 	}
+	if (l.opt.until_interrupt)
+		(void)signal(SIGINT, run_interrupt);
 	if (optind != argc - 1 || !operation(&l.opt, argv[optind]) ||
 	    !options_check(&l.opt))
 		goto usage;

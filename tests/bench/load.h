@@ -41,6 +41,7 @@ struct load_options {
 	bool no_mount;      /* a handle of zeros: for relay and sink */
 	const char *syncfs; /* a directory: synced before it counts as stable */
 	uint64_t seconds;   /* 0: until the records are done */
+	bool until_interrupt;  /* over and over until run_interrupt */
 	uint64_t hold_seconds; /* all connections kept open, at the end */
 	bool set_ids;
 	int uid, gid;
@@ -158,6 +159,8 @@ void run_fini(struct load *l);
 /* The whole workload, COMMIT and what must be sent again included. True when
  * every byte was done as asked. */
 bool run(struct load *l);
+/* A signal handler: it ends until_interrupt's going over the records. */
+void run_interrupt(int sig);
 /* From conn.c: c can take requests; or it went down, and what it had in flight
  * waits for its return. */
 void run_ready(struct load *l, struct conn *c);

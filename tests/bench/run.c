@@ -10,6 +10,7 @@
 #include "tests/bench/wire.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,23 @@
 #define PAGE_BYTES        4096u
 
 static void slot_send(struct slot *s);
+
+static volatile sig_atomic_t interrupted;
+
+void
+run_interrupt(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+/* Does a writer that has come to the end begin again? */
+static bool
+goes_on(const struct load *l)
+{
+	return !l->settling &&
+	       (l->opt.seconds > 0 || (l->opt.until_interrupt && !interrupted));
+}
 
 static uint64_t
 random_next(uint64_t *state)
@@ -189,7 +207,7 @@ slot_next(struct slot *s)
 		(uint64_t)l->cursor[s->writer] * l->opt.writers + s->writer;
 
 	s->busy = false;
-	if (i >= l->order_count && l->opt.seconds > 0 && !l->settling) {
+	if (i >= l->order_count && goes_on(l)) {
 		l->cursor[s->writer] = 0;
 		i = s->writer;
 	}
