@@ -4,6 +4,7 @@
 COMMAND ARGUMENTS, one function below a command."""
 
 import errno
+import itertools
 import mmap
 import os
 import random
@@ -147,9 +148,15 @@ def full(path, ballast):
     os.close(fd)
 
 
+# Made by a check when what goes on beside it shall end.
+ENOUGH = "/run/enough"
+
+
 def exclusive(directory, times):
-    """Print the names that were ours."""
-    for i in range(int(times)):
+    """Print the names that were ours, of so many, or on until ENOUGH."""
+    for i in itertools.count() if times == "on" else range(int(times)):
+        if times == "on" and os.path.exists(ENOUGH):
+            break
         try:
             os.close(os.open(f"{directory}/{i}",
                              os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -234,31 +241,43 @@ def record_at(i):
 
 
 def stream(path, mib, flags=""):
-    """Records one after the other, synced now and then or each."""
+    """Records one after the other, from the front again after so many MiB, each
+    synced or now and then, until ENOUGH. Prints a line a record."""
+    records = (int(mib) << 20) // RECORD
     fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-    for i in range((int(mib) << 20) // RECORD):
-        assert os.write(fd, record_at(i)) == RECORD
-        if flags == "sync" or i % 500 == 499:
+    for i in itertools.count():
+        if os.path.exists(ENOUGH):
+            break
+        at = i % records * RECORD
+        assert os.pwrite(fd, record_at(i), at) == RECORD
+        if flags == "sync" or i % 100 == 99:
             os.fsync(fd)
             time.sleep(0.002)
+        print(i, flush=True)
     os.fsync(fd)
     os.close(fd)
 
 
-def stream_check(path, mib):
-    """Is what stream() wrote."""
+def stream_check(path, mib, count):
+    """Is what stream() wrote that printed count lines."""
+    records, count = (int(mib) << 20) // RECORD, int(count)
+    assert count > 0
     with open(path, "rb") as f:
-        for i in range((int(mib) << 20) // RECORD):
-            assert f.read(RECORD) == record_at(i), i
+        for at in range(min(count, records)):
+            last = at + (count - 1 - at) // records * records
+            assert f.read(RECORD) == record_at(last), (at, last)
         assert f.read() == b""
 
 
-def steps(directory, times):
+def steps(directory):
     """Calls that may not be made twice, each of which must succeed: an answer
-    that got lost must not come back as EEXIST or ENOENT."""
+    that got lost must not come back as EEXIST or ENOENT. Until ENOUGH, a line
+    for each round."""
     os.mkdir(directory)
     os.chdir(directory)
-    for i in range(int(times)):
+    for i in itertools.count():
+        if os.path.exists(ENOUGH):
+            break
         os.close(os.open(f"new{i}", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         os.rename(f"new{i}", f"moved{i}")
         os.link(f"moved{i}", f"kept{i}")
@@ -266,6 +285,7 @@ def steps(directory, times):
         os.mkdir(f"dir{i}")
         os.symlink(f"kept{i}", f"symlink{i}")
         os.rmdir(f"dir{i}")
+        print(i, flush=True)
 
 
 def steps_check(directory, times):

@@ -78,9 +78,9 @@ data_truncate() {
 data_append() {
 	local i
 	for i in 1 2 3 4; do
-		tool append "$mnt/$name/f" "writer$i" 200 &
+		beside tool append "$mnt/$name/f" "writer$i" 200
 	done
-	wait -n && wait -n && wait -n && wait -n
+	together
 	is lines "$(sort -u "$work/f" | wc -l)" 800
 	is size "$(stat -c %s "$work/f")" $((800 * 100))
 }

@@ -16,11 +16,13 @@ same_tree() {
 }
 
 files_exclusive() {
-	local m
+	local m i=0
+	rm -f /run/won.*
 	for m in "$mnt" "$mnt" "$mnt2" "$mnt2"; do
-		tool exclusive "$m/$name" 150 >"/run/won.$BASHPID.$RANDOM" &
+		i=$((i + 1))
+		beside tool exclusive "$m/$name" 150 >"/run/won.$i"
 	done
-	wait -n && wait -n && wait -n && wait -n
+	together
 	is "names won" "$(cat /run/won.* | wc -l)" 150
 	is "names won once" "$(sort -u /run/won.* | wc -l)" 150
 	is files "$(find "$work" -type f | wc -l)" 150
@@ -109,8 +111,9 @@ files_kinds() {
 	(cd "$mnt2/$name" && stat -c '%n %F %t %T %a' -- *) | cmp - /run/here
 	same_tree
 	# A pipe works among the processes of one client.
-	echo through >"$d/pipe" &
+	beside sh -c "echo through >'$d/pipe'"
 	is "through the pipe" "$(cat "$d/pipe")" through
+	together
 }
 
 files_links() {
@@ -148,9 +151,9 @@ files_many() {
 	ls -l "$mnt2/$name" | awk 'NR > 1 {print $9}' | sort >/run/listed
 	(cd "$work" && find . -type f -printf '%P\n' | sort) | cmp - /run/listed
 	# While half of them go.
-	rm "$mnt/$name"/*[02468] &
+	beside rm "$mnt/$name"/*[02468]
 	ls -f "$mnt2/$name" | sort | uniq -d >/run/twice
-	wait -n
+	together
 	is "names twice" "$(cat /run/twice)" ''
 	is left "$(find "$work" -type f | wc -l)" 2500
 	rm -r "${mnt:?}/$name"

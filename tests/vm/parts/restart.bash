@@ -5,71 +5,68 @@
 # shellcheck shell=bash disable=SC2154
 
 # under COMMAND...: streams are written by two clients, one of them with a sync
-# for each record, while COMMAND runs; afterwards all of it must be there.
+# for each record, for as long as COMMAND runs; afterwards all of it must be
+# there.
 under() {
-	local writers
-	tool stream "$mnt/$name/stream" 80 &
-	writers=$!
-	tool stream "$mnt2/$name/synced" 20 sync &
-	writers+=" $!"
+	stream now-and-then tool stream "$mnt/$name/stream" 80
+	stream each tool stream "$mnt2/$name/synced" 20 sync
 	"$@"
-	for writer in $writers; do wait "$writer"; done
+	streams_advance
+	streams_end
 	echo 3 >/proc/sys/vm/drop_caches
-	tool stream_check "$mnt/$name/stream" 80
-	tool stream_check "$work/synced" 20
+	tool stream_check "$mnt/$name/stream" 80 "$(stream_steps now-and-then)"
+	tool stream_check "$work/synced" 20 "$(stream_steps each)"
 }
 
 # Also calls that may not be made twice. Not with kill -9: what the server did
 # and had no time to say it does not know afterwards, so the client's second
 # RENAME finds no such file (the kernel's server is no better).
 under_with_steps() {
-	local steps
-	tool steps "$mnt/$name/steps" 400 &
-	steps=$!
+	stream steps tool steps "$mnt/$name/steps"
 	under "$@"
-	wait $steps
-	tool steps_check "$mnt2/$name/steps" 400
+	tool steps_check "$mnt2/$name/steps" "$(stream_steps steps)"
 }
 
 killing() {
 	for _ in 1 2 3; do
-		sleep 1
+		streams_advance
 		server_kill
 	done
 }
 
 restarting() {
 	for _ in 1 2 3; do
-		sleep 1
+		streams_advance
 		systemctl restart "$server"
 	done
 }
 
 stopping() {
-	sleep 1
+	streams_advance
 	systemctl stop "$server"
 	sleep 5
 	systemctl start "$server"
 }
 
 reloading() {
-	for _ in 1 2 3 4 5 6; do
-		sleep 0.5
+	for _ in 1 2 3 4; do
+		streams_advance
 		systemctl reload "$server"
 	done
 }
 
 # Reads wait for it as well, and one that was opened before goes on after.
 restart_reading() {
-	tool stream "$mnt/$name/f" 40
+	head -c 40M /dev/urandom >"$mnt/$name/f"
 	exec 3<"$mnt2/$name/f"
 	echo 3 >/proc/sys/vm/drop_caches
 	head -c 1000000 <&3 >/dev/shm/one
 	systemctl stop "$server"
-	cat <&3 >/dev/shm/two &
-	sleep 1
+	beside cat <&3 >/dev/shm/two
+	# The server shall be missed before it is back.
+	until grep -q '^State:.D' "/proc/${beside[0]}/status"; do sleep 0.1; done
 	systemctl start "$server"
-	wait -n
+	together
 	exec 3<&-
 	cat /dev/shm/one /dev/shm/two | cmp - "$work/f"
 	rm /dev/shm/one /dev/shm/two
@@ -77,10 +74,11 @@ restart_reading() {
 
 # An exclusive create whose reply is lost is not told that the name exists.
 restart_exclusive() {
-	tool exclusive "$mnt/$name" 300 >/run/won &
+	stream won tool exclusive "$mnt/$name" on
 	killing
-	wait -n
-	is "names won" "$(wc -l </run/won)" 300
+	streams_advance
+	streams_end
+	is "names won" "$(stream_steps won)" "$(find "$work" -type f | wc -l)"
 }
 
 restart_soft() {
@@ -101,17 +99,11 @@ restart_withdrawn() {
 	echo kept >/mnt/c/f
 	exec 3<>/mnt/c/f
 	sed -i "\\|^$more/data |s|^|#|" "$exports"
-	systemctl reload "$server"
-	until ! showmount -e --no-headers localhost | grep -q "^$more/data "; do
-		sleep 0.1
-	done
+	reload "$more/data" -
 	refused 'stale file handle|permission denied' stat /mnt/c/f
 	refused 'stale file handle|permission denied' touch /mnt/c/g
 	sed -i "s|^#||" "$exports"
-	systemctl reload "$server"
-	until showmount -e --no-headers localhost | grep -q "^$more/data "; do
-		sleep 0.1
-	done
+	reload "$more/data" rw
 	is again "$(head -n 1 <&3)" kept
 	echo more >>/mnt/c/f
 	exec 3>&-
@@ -125,13 +117,11 @@ restart_rights() {
 	mount -t nfs -o vers=3,nolock,noac "127.0.0.3:$more/data" /mnt/c
 	echo kept >/mnt/c/f
 	sed -i "\\|^$more/data |s|rw|ro|" "$exports"
-	systemctl reload "$server"
-	sleep 1
+	reload "$more/data" ro
 	refused 'read-only file system|permission denied' sh -c 'echo no >>/mnt/c/f'
 	is still "$(cat /mnt/c/f)" kept
 	sed -i "\\|^$more/data |s|ro|rw|" "$exports"
-	systemctl reload "$server"
-	sleep 1
+	reload "$more/data" rw
 	# The client remembers ACCESS's answers as long as the inode.
 	echo 3 >/proc/sys/vm/drop_caches
 	echo yes >>/mnt/c/f
@@ -172,10 +162,7 @@ restart_unmounted() {
 	umount "$more"
 	fsck.ext4 -fn "$disk"
 	mount "$disk" "$more"
-	systemctl reload "$server"
-	until showmount -e --no-headers localhost | grep -q "^$more/data "; do
-		sleep 0.1
-	done
+	reload "$more/data" rw
 	echo two >&3
 	exec 3>&-
 	is "after all" "$(tr '\n' ' ' <"$more/data/f")" 'one two '

@@ -58,8 +58,10 @@ strangers_libnfs() {
 	nfs-cat "$url/f" | cmp - /dev/shm/f
 	nfs-cp "$url/f" /dev/shm/g
 	cmp /dev/shm/f /dev/shm/g
-	nfs-ls "$url" | grep -q ' 5000001 f$'
-	nfs-ls -R "nfs://127.0.0.1$data" | grep -q "$name"
+	nfs-ls "$url" >/run/listed
+	grep -q ' 5000001 f$' /run/listed
+	nfs-ls -R "nfs://127.0.0.1$data" >/run/listed
+	grep -q "$name" /run/listed
 	rm /dev/shm/f /dev/shm/g
 }
 

@@ -69,10 +69,10 @@ two_interleaved() { # RECORD
 	for who in 0 1; do
 		m=$one
 		[ $who = 0 ] || m=$two
-		tool every /dev/shm/source "$m/$name/f" \
-			"$record" "$records" $who 2 direct &
+		beside tool every /dev/shm/source "$m/$name/f" \
+			"$record" "$records" $who 2 direct
 	done
-	wait -n && wait -n
+	together
 	cmp /dev/shm/source "$work/f"
 	cmp /dev/shm/source "$one/$name/f"
 	cmp /dev/shm/source "$two/$name/f"
@@ -81,18 +81,18 @@ two_interleaved() { # RECORD
 
 two_exclusive() {
 	rm -f /run/won.*
-	tool exclusive "$one/$name" 200 >/run/won.1 &
-	tool exclusive "$two/$name" 200 >/run/won.2 &
-	wait -n && wait -n
+	beside tool exclusive "$one/$name" 200 >/run/won.1
+	beside tool exclusive "$two/$name" 200 >/run/won.2
+	together
 	is "names won" "$(cat /run/won.* | wc -l)" 200
 	is "names won once" "$(sort -u /run/won.* | wc -l)" 200
 }
 
 # Both make and remove in one directory at the same time.
 two_churn() {
-	tool numbers "$one/$name" one 300 &
-	tool numbers "$two/$name" two 300 &
-	wait -n && wait -n
+	beside tool numbers "$one/$name" one 300
+	beside tool numbers "$two/$name" two 300
+	together
 	is files "$(find "$work" -type f | wc -l)" 200
 	(cd "$work" && printf '%s\n' *) >/run/there
 	(cd "$one/$name" && printf '%s\n' *) | cmp - /run/there
@@ -114,13 +114,15 @@ two_rights() {
 
 two_lost_peer() {
 	# The one's network goes away in the midst of a write; the other goes on.
-	dd if=/dev/zero of="$one/$name/f" bs=1M count=64 conv=fsync &
-	sleep 0.2
+	stream one tool stream "$one/$name/f" 20 sync
+	streams_advance
 	ip -n one link set eth0 down
 	dd if=/dev/zero of="$two/$name/g" bs=1M count=64 conv=fsync
 	ip -n one link set eth0 up
-	wait -n
-	is "sizes" "$(stat -c %s "$work/f" "$work/g" | sort -u)" 67108864
+	streams_advance
+	streams_end
+	tool stream_check "$work/f" 20 "$(stream_steps one)"
+	is size "$(stat -c %s "$work/g")" 67108864
 }
 
 part_two() {
