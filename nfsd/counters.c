@@ -29,7 +29,7 @@ nfs_name(unsigned i)
 static const char *
 mount_name(unsigned i)
 {
-	return nfsd_row(PROGRAM_MOUNT3, i)->name;
+	return nfsd_row(PROGRAM_MOUNT2, i)->name;
 }
 
 static const char *
@@ -253,7 +253,7 @@ static const struct counter rows[] = {
 	{ "nfs3", "nfs_calls", "NFS calls begun, by procedure", COUNTER,
 	  SHARD(calls[0]), NFSPROC3_COUNT, "procedure", nfs_name },
 	{ "mount", "mount_calls", "MOUNT calls begun, by procedure", COUNTER,
-	  SHARD(calls[LATENCY_MOUNT]), MOUNTPROC3_COUNT, "procedure",
+	  SHARD(calls[LATENCY_MOUNT]), MOUNTPROC2_COUNT, "procedure",
 	  mount_name },
 	{ "nfsacl", "nfsacl_calls", "NFSACL calls begun, by procedure", COUNTER,
 	  SHARD(calls[LATENCY_ACL]), ACLPROC3_COUNT, "procedure", acl_name },

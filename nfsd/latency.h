@@ -25,8 +25,8 @@
 
 /* NFS's procedures, then MOUNT's (of all versions), then NFSACL's. */
 #define LATENCY_MOUNT 22u
-#define LATENCY_ACL   28u
-#define LATENCY_PROCS 31u
+#define LATENCY_ACL   30u
+#define LATENCY_PROCS 33u
 
 /* Cells of a shard: beyond them what was not seen for long counts as client 0,
  * "others". */

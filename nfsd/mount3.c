@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The six procedures of MOUNT version 3, which serve version 1 too (RFC 1813,
- * 5.2). MNT gives out the root handle of an export, or of any directory below
- * one (automounters and provisioners ask for those).
+ * The six procedures of MOUNT version 3, which serve versions 1 and 2 too, and
+ * PATHCONF, which version 2 has besides (RFC 1813, 5.2). MNT gives out the root
+ * handle of an export, or of any directory below one (automounters and
+ * provisioners ask for those).
  *
  * Plain blocking functions on a worker, with the server's rights, as a mount
  * daemon has them: who may mount is the export's client list alone, not the
@@ -70,17 +71,15 @@ open_beneath(int root_fd, const char *path)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+/* What is done with the directory, an O_PATH descriptor; 0 or -errno. */
+typedef int mount_use_fn(struct request *rq, const struct access *a, int fd);
+
 static int
-mount_handle(struct request *rq, const struct access *a, const char *rest)
+mount_handle(struct request *rq, const struct access *a, int fd)
 {
 	struct fh fh = { 0 };
-	int fd = open_beneath(volume_root_fd(a->volume), *rest ? rest : ".");
-	int error;
+	int error = fh_from_fd(&fh, fd, NULL);
 
-	if (fd < 0)
-		return fd;
-	error = fh_from_fd(&fh, fd, NULL);
-	close(fd);
 	if (error < 0)
 		return error;
 	fh.export_id = a->export->id;
@@ -89,7 +88,21 @@ mount_handle(struct request *rq, const struct access *a, const char *rest)
 }
 
 static int
-mount_path(struct request *rq, const char *path)
+mount_open(struct request *rq, const struct access *a, const char *rest,
+	   mount_use_fn *use)
+{
+	int fd = open_beneath(volume_root_fd(a->volume), *rest ? rest : ".");
+	int error;
+
+	if (fd < 0)
+		return fd;
+	error = use(rq, a, fd);
+	close(fd);
+	return error;
+}
+
+static int
+mount_path(struct request *rq, const char *path, mount_use_fn *use)
 {
 	const char *rest;
 	struct export *e = export_find_path(rq->exports, path, &rest);
@@ -105,7 +118,7 @@ mount_path(struct request *rq, const char *path)
 		rq->wants_names = true;
 	if (error < 0)
 		return error;
-	error = mount_handle(rq, &a, rest);
+	error = mount_open(rq, &a, rest, use);
 	access_put(&a);
 	return error;
 }
@@ -123,9 +136,10 @@ log_refusal(const char *host, const char *path, int error)
 					    : strerror(-error));
 }
 
-/* The handle, or why there is none; *path is what was asked for. */
+/* 0, or why there is no answer; *path is what was asked for. */
 static int
-mount_answer(struct request *rq, const char *host, char path[MNT3_PATHLEN + 1])
+mount_answer(struct request *rq, const char *host, char path[MNT3_PATHLEN + 1],
+	     mount_use_fn *use)
 {
 	const struct nfs3_bytes *sent = &rq->args.mount.path;
 	int error = mount_path_normalise(path, sent->data, sent->bytes);
@@ -134,7 +148,7 @@ mount_answer(struct request *rq, const char *host, char path[MNT3_PATHLEN + 1])
 		log_refusal(host, "what is no absolute path", error);
 		return error;
 	}
-	error = mount_path(rq, path);
+	error = mount_path(rq, path, use);
 	if (error < 0)
 		log_refusal(host, path, error);
 	return error;
@@ -155,13 +169,14 @@ mount3_mnt(struct request *rq)
 	int error;
 
 	client_host(rq->client, host);
-	error = mount_answer(rq, host, path);
+	error = mount_answer(rq, host, path, mount_handle);
 	if (!error)
 		mount_list_add(server_mounts(rq->server), host, path);
 	return mount_status(rq, error);
 }
 
-/* Version 1 gives out handles of NFS version 2, which ours do not fit into. */
+/* Versions 1 and 2 give out handles of NFS version 2, which is not served, and
+ * which ours do not fit into. */
 enum nfsstat3
 mount1_mnt(struct request *rq)
 {
@@ -169,8 +184,51 @@ mount1_mnt(struct request *rq)
 	int error;
 
 	client_host(rq->client, host);
-	error = mount_answer(rq, host, path);
+	error = mount_answer(rq, host, path, mount_handle);
 	return mount_status(rq, error < 0 ? error : -EOPNOTSUPP);
+}
+
+/* PATHCONF ------------------------------------------------------------ */
+
+/* -1, which stands for no limit, becomes the largest. */
+static int16_t
+limit_of(int fd, int name)
+{
+	long value = fpathconf(fd, name);
+
+	if (value < 0 || value > INT16_MAX)
+		return INT16_MAX;
+	return (int16_t)value;
+}
+
+static int
+fill_pathconf(struct request *rq, const struct access *a, int fd)
+{
+	struct mount2_pathconf_res *r = &rq->res.mount_pathconf;
+	long links = fpathconf(fd, _PC_LINK_MAX);
+
+	(void)a;
+	r->link_max =
+		links < 0 || links > INT32_MAX ? INT32_MAX : (int32_t)links;
+	r->max_canon = limit_of(fd, _PC_MAX_CANON);
+	r->max_input = limit_of(fd, _PC_MAX_INPUT);
+	r->name_max = limit_of(fd, _PC_NAME_MAX);
+	r->path_max = limit_of(fd, _PC_PATH_MAX);
+	r->pipe_buf = limit_of(fd, _PC_PIPE_BUF);
+	r->vdisable = (uint8_t)fpathconf(fd, _PC_VDISABLE);
+	return 0;
+}
+
+enum nfsstat3
+mount2_pathconf(struct request *rq)
+{
+	char path[MNT3_PATHLEN + 1], host[INET6_ADDRSTRLEN];
+	int error;
+
+	client_host(rq->client, host);
+	error = mount_answer(rq, host, path, fill_pathconf);
+	rq->res.mount_pathconf.failed = error < 0;
+	return (enum nfsstat3)mount3_status(error);
 }
 
 /* UMNT, UMNTALL: nothing is answered, whatever becomes of it */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The results of MOUNT calls, encoded (RFC 1813, 5.2; version 1: RFC 1094,
- * appendix A). Its arguments are decoded in nfs3_xdr.c.
+ * appendix A; version 2: The Open Group, XNFS, 7). Its arguments are decoded in
+ * nfs3_xdr.c.
  *
  * Pure functions over libtirpc memory streams, any thread. They know neither
  * exports nor who has mounted what.
@@ -52,6 +53,26 @@ mount1_encode_mnt(XDR *x, enum nfsstat3 status, const union nfs3_res *res)
 	if (error == MNT3_OK || error >= MNT3ERR_NOTSUPP)
 		error = EINVAL;
 	return put_u32(x, error);
+}
+
+/* Shorts and characters take a word each. */
+bool
+mount2_encode_pathconf(XDR *x, enum nfsstat3 status, const union nfs3_res *res)
+{
+	const struct mount2_pathconf_res *r = &res->mount_pathconf;
+	const int32_t word[MOUNT2_PATHCONF_BYTES / BYTES_PER_XDR_UNIT] = {
+		r->link_max, r->max_canon, r->max_input, r->name_max,
+		r->path_max, r->pipe_buf, r->vdisable,
+		0, /* pc_xxx, which only aligns */
+		/* pc_mask: what is set is not to be had; bit 0 is all of it */
+		r->failed ? 1 : 0, 0
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(word) / sizeof(*word); i++)
+		if (!put_u32(x, (uint32_t)word[i]))
+			return false;
+	return true;
 }
 
 bool

@@ -19,6 +19,7 @@
 #define NFS3_WRITEVERFSIZE  8u
 #define MOUNT_PROGRAM       100005u
 #define MOUNT_VERSION3      3u
+#define MOUNT_VERSION2      2u
 #define MOUNT_VERSION1      1u
 #define NFSACL_PROGRAM      100227u
 #define NFSACL_VERSION3     3u
@@ -58,7 +59,11 @@ enum mount3_proc {
 	MOUNTPROC3_UMNT,
 	MOUNTPROC3_UMNTALL,
 	MOUNTPROC3_EXPORT,
-	MOUNTPROC3_COUNT
+	MOUNTPROC3_COUNT,
+	MOUNTPROC1_EXPORTALL = MOUNTPROC3_COUNT,
+	MOUNTPROC1_COUNT,
+	MOUNTPROC2_PATHCONF = MOUNTPROC1_COUNT,
+	MOUNTPROC2_COUNT
 };
 
 enum nfsacl3_proc {
@@ -364,6 +369,12 @@ struct mount3_mnt_res {
 	uint32_t status; /* mountstat3 */
 	struct nfs_fh3 fh;
 };
+struct mount2_pathconf_res {
+	bool failed;
+	int32_t link_max;
+	int16_t max_canon, max_input, name_max, path_max, pipe_buf;
+	uint8_t vdisable;
+};
 struct mount3_list_res { /* DUMP, EXPORT: already encoded, malloc'd list */
 	uint8_t *list;
 	uint32_t list_bytes;
@@ -391,6 +402,7 @@ union nfs3_res {
 	struct nfs3_pathconf_res pathconf;
 	struct nfs3_commit_res commit;
 	struct mount3_mnt_res mnt;
+	struct mount2_pathconf_res mount_pathconf;
 	struct mount3_list_res list;
 	struct nfsacl_res acl;
 };
@@ -433,9 +445,9 @@ nfs3_encode_fn nfs3_encode_void, /* NULL: nothing at all */
 	nfs3_encode_commit,
 	nfsacl_encode_res; /* of GETACL the rest is sent apart */
 /* MOUNT's status is that of res.mnt, its status argument is not looked at.
- * Version 1's handle of 32 bytes cannot hold ours: mount1_encode_mnt writes an
- * error always (MNT3_OK becomes EINVAL). */
-nfs3_encode_fn mount3_encode_mnt, mount1_encode_mnt,
+ * The handle of versions 1 and 2, of 32 bytes, cannot hold ours:
+ * mount1_encode_mnt writes an error always (MNT3_OK becomes EINVAL). */
+nfs3_encode_fn mount3_encode_mnt, mount1_encode_mnt, mount2_encode_pathconf,
 	mount3_encode_list; /* nothing: the list is sent apart */
 /*
  * Pieces of DUMP's mountlist and EXPORT's exports (RFC 1813, 5.2.2, 5.2.5), for
@@ -450,21 +462,22 @@ bool mount3_put_end(XDR *x);
 
 /* Bounds of what the encoders write, as named parts to be summed up
  * (nfs3_xdr_encode.c and mount3_xdr.c assert them). */
-#define NFS3_FATTR_BYTES    84u
-#define NFS3_POST_OP_BYTES  (4u + NFS3_FATTR_BYTES)
-#define NFS3_PRE_OP_BYTES   (4u + 24u)
-#define NFS3_WCC_BYTES      (NFS3_PRE_OP_BYTES + NFS3_POST_OP_BYTES)
-#define NFS3_FH_BYTES       (4u + NFS3_FHSIZE)
-#define NFS3_POST_FH_BYTES  (4u + NFS3_FH_BYTES)
-#define NFS3_STATUS_BYTES   4u
-#define NFS3_VERF_BYTES     8u           /* cookieverf3, writeverf3 */
-#define NFS3_PATH_BYTES     (4u + 4096u) /* READLINK's target */
-#define NFS3_FSSTAT_BYTES   52u /* FSSTAT3resok behind its attributes */
-#define NFS3_FSINFO_BYTES   48u /* FSINFO3resok, likewise */
-#define NFS3_PATHCONF_BYTES 24u /* PATHCONF3resok, likewise */
-#define MOUNT3_MNT_BYTES    (NFS3_STATUS_BYTES + NFS3_FH_BYTES + 8u)
+#define NFS3_FATTR_BYTES      84u
+#define NFS3_POST_OP_BYTES    (4u + NFS3_FATTR_BYTES)
+#define NFS3_PRE_OP_BYTES     (4u + 24u)
+#define NFS3_WCC_BYTES        (NFS3_PRE_OP_BYTES + NFS3_POST_OP_BYTES)
+#define NFS3_FH_BYTES         (4u + NFS3_FHSIZE)
+#define NFS3_POST_FH_BYTES    (4u + NFS3_FH_BYTES)
+#define NFS3_STATUS_BYTES     4u
+#define NFS3_VERF_BYTES       8u           /* cookieverf3, writeverf3 */
+#define NFS3_PATH_BYTES       (4u + 4096u) /* READLINK's target */
+#define NFS3_FSSTAT_BYTES     52u /* FSSTAT3resok behind its attributes */
+#define NFS3_FSINFO_BYTES     48u /* FSINFO3resok, likewise */
+#define NFS3_PATHCONF_BYTES   24u /* PATHCONF3resok, likewise */
+#define MOUNT2_PATHCONF_BYTES 40u
+#define MOUNT3_MNT_BYTES      (NFS3_STATUS_BYTES + NFS3_FH_BYTES + 8u)
 /* One entry3 with a name of n bytes; entryplus3 with all that it may have. */
-#define NFS3_ENTRY_BYTES(n) (4u + 8u + 4u + (((n) + 3u) & ~3u) + 8u)
+#define NFS3_ENTRY_BYTES(n)   (4u + 8u + 4u + (((n) + 3u) & ~3u) + 8u)
 #define NFS3_ENTRYPLUS_BYTES(n)                                                \
 	(NFS3_ENTRY_BYTES(n) + NFS3_POST_OP_BYTES + NFS3_POST_FH_BYTES)
 /* What WRITE's arguments take before the payload, at most. */

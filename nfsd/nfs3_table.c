@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The procedures of NFS version 3, of NFSACL version 3 and of MOUNT versions 3
- * and 1, a row each (RFC 1813, 3.3 and 5.2). Constant. Bounds are sums of the
+ * The procedures of NFS version 3, of NFSACL version 3 and of MOUNT versions 1
+ * to 3, a row each (RFC 1813, 3.3 and 5.2). Constant. Bounds are sums of the
  * encoder's parts, the status first; what follows a header apart is the row's
  * tail.
  *
@@ -252,53 +252,74 @@ static const struct nfs3_row acl3_rows[ACLPROC3_COUNT] = {
 	},
 };
 
-/* The versions of MOUNT differ in MNT alone. */
+/* The versions of MOUNT differ in MNT, and in what comes after EXPORT. */
 #define MOUNT_ROWS(mnt_run, mnt_encode, mnt_bytes)                             \
-	{                                                                      \
-		[MOUNTPROC3_NULL] = { .name = "NULL",                          \
-				      .decode = nfs3_decode_void,              \
-				      .encode = nfs3_encode_void,              \
-				      .where = RUN_INLINE,                     \
-				      .idempotent = true },                    \
-		[MOUNTPROC3_MNT] = { .name = "MNT",                            \
-				     .decode = mount3_decode_path,             \
-				     .run = (mnt_run),                         \
-				     .encode = (mnt_encode),                   \
-				     .where = RUN_WORKER,                      \
-				     .reply_bytes_max = (mnt_bytes),           \
-				     .idempotent = true },                     \
-		[MOUNTPROC3_DUMP] = { .name = "DUMP",                          \
-				      .decode = nfs3_decode_void,              \
-				      .run = mount3_dump,                      \
-				      .encode = mount3_encode_list,            \
-				      .where = RUN_WORKER,                     \
-				      .tail = TAIL_LIST,                       \
-				      .idempotent = true },                    \
-		[MOUNTPROC3_UMNT] = { .name = "UMNT",                          \
-				      .decode = mount3_decode_path,            \
-				      .run = mount3_umnt,                      \
-				      .encode = nfs3_encode_void,              \
-				      .where = RUN_WORKER,                     \
-				      .idempotent = true },                    \
-		[MOUNTPROC3_UMNTALL] = { .name = "UMNTALL",                    \
-					 .decode = nfs3_decode_void,           \
-					 .run = mount3_umntall,                \
-					 .encode = nfs3_encode_void,           \
-					 .where = RUN_WORKER,                  \
-					 .idempotent = true },                 \
-		[MOUNTPROC3_EXPORT] = { .name = "EXPORT",                      \
-					.decode = nfs3_decode_void,            \
-					.run = mount3_export,                  \
-					.encode = mount3_encode_list,          \
-					.where = RUN_WORKER,                   \
-					.tail = TAIL_LIST,                     \
-					.idempotent = true },                  \
-	}
+	[MOUNTPROC3_NULL] = { .name = "NULL",                                  \
+			      .decode = nfs3_decode_void,                      \
+			      .encode = nfs3_encode_void,                      \
+			      .where = RUN_INLINE,                             \
+			      .idempotent = true },                            \
+	[MOUNTPROC3_MNT] = { .name = "MNT",                                    \
+			     .decode = mount3_decode_path,                     \
+			     .run = (mnt_run),                                 \
+			     .encode = (mnt_encode),                           \
+			     .where = RUN_WORKER,                              \
+			     .reply_bytes_max = (mnt_bytes),                   \
+			     .idempotent = true },                             \
+	[MOUNTPROC3_DUMP] = { .name = "DUMP",                                  \
+			      .decode = nfs3_decode_void,                      \
+			      .run = mount3_dump,                              \
+			      .encode = mount3_encode_list,                    \
+			      .where = RUN_WORKER,                             \
+			      .tail = TAIL_LIST,                               \
+			      .idempotent = true },                            \
+	[MOUNTPROC3_UMNT] = { .name = "UMNT",                                  \
+			      .decode = mount3_decode_path,                    \
+			      .run = mount3_umnt,                              \
+			      .encode = nfs3_encode_void,                      \
+			      .where = RUN_WORKER,                             \
+			      .idempotent = true },                            \
+	[MOUNTPROC3_UMNTALL] = { .name = "UMNTALL",                            \
+				 .decode = nfs3_decode_void,                   \
+				 .run = mount3_umntall,                        \
+				 .encode = nfs3_encode_void,                   \
+				 .where = RUN_WORKER,                          \
+				 .idempotent = true },                         \
+	[MOUNTPROC3_EXPORT] = { .name = "EXPORT",                              \
+				.decode = nfs3_decode_void,                    \
+				.run = mount3_export,                          \
+				.encode = mount3_encode_list,                  \
+				.where = RUN_WORKER,                           \
+				.tail = TAIL_LIST,                             \
+				.idempotent = true }
 
-static const struct nfs3_row mount3_rows[MOUNTPROC3_COUNT] =
-	MOUNT_ROWS(mount3_mnt, mount3_encode_mnt, MOUNT3_MNT_BYTES);
-static const struct nfs3_row mount1_rows[MOUNTPROC3_COUNT] =
-	MOUNT_ROWS(mount1_mnt, mount1_encode_mnt, NFS3_STATUS_BYTES);
+static const struct nfs3_row mount3_rows[MOUNTPROC3_COUNT] = {
+	MOUNT_ROWS(mount3_mnt, mount3_encode_mnt, MOUNT3_MNT_BYTES),
+};
+
+/* Version 2's; version 1 has them up to EXPORTALL, which is EXPORT once more
+ * (RFC 1094, appendix A). */
+static const struct nfs3_row mount2_rows[MOUNTPROC2_COUNT] = {
+	MOUNT_ROWS(mount1_mnt, mount1_encode_mnt, NFS3_STATUS_BYTES),
+	[MOUNTPROC1_EXPORTALL] = {
+		.name = "EXPORTALL",
+		.decode = nfs3_decode_void,
+		.run = mount3_export,
+		.encode = mount3_encode_list,
+		.where = RUN_WORKER,
+		.tail = TAIL_LIST,
+		.idempotent = true,
+	},
+	[MOUNTPROC2_PATHCONF] = {
+		.name = "PATHCONF",
+		.decode = mount3_decode_path,
+		.run = mount2_pathconf,
+		.encode = mount2_encode_pathconf,
+		.where = RUN_WORKER,
+		.reply_bytes_max = MOUNT2_PATHCONF_BYTES,
+		.idempotent = true,
+	},
+};
 
 static_assert(NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES + NFS3_PATH_BYTES <=
 		      NFS3_REPLY_BYTES_MAX,
@@ -308,7 +329,8 @@ const struct rpc_program nfsd_programs[PROGRAMS] = {
 	[PROGRAM_NFS3] = { NFS3_PROGRAM, NFS3_VERSION, NFSPROC3_COUNT },
 	[PROGRAM_ACL3] = { NFSACL_PROGRAM, NFSACL_VERSION3, ACLPROC3_COUNT },
 	[PROGRAM_MOUNT3] = { MOUNT_PROGRAM, MOUNT_VERSION3, MOUNTPROC3_COUNT },
-	[PROGRAM_MOUNT1] = { MOUNT_PROGRAM, MOUNT_VERSION1, MOUNTPROC3_COUNT },
+	[PROGRAM_MOUNT2] = { MOUNT_PROGRAM, MOUNT_VERSION2, MOUNTPROC2_COUNT },
+	[PROGRAM_MOUNT1] = { MOUNT_PROGRAM, MOUNT_VERSION1, MOUNTPROC1_COUNT },
 };
 
 static const struct {
@@ -318,11 +340,12 @@ static const struct {
 	[PROGRAM_NFS3] = { nfs3_rows, 0 },
 	[PROGRAM_ACL3] = { acl3_rows, LATENCY_ACL },
 	[PROGRAM_MOUNT3] = { mount3_rows, LATENCY_MOUNT },
-	[PROGRAM_MOUNT1] = { mount1_rows, LATENCY_MOUNT },
+	[PROGRAM_MOUNT2] = { mount2_rows, LATENCY_MOUNT },
+	[PROGRAM_MOUNT1] = { mount2_rows, LATENCY_MOUNT },
 };
 
 static_assert(NFSPROC3_COUNT == LATENCY_MOUNT &&
-		      LATENCY_MOUNT + MOUNTPROC3_COUNT == LATENCY_ACL &&
+		      LATENCY_MOUNT + MOUNTPROC2_COUNT == LATENCY_ACL &&
 		      LATENCY_ACL + ACLPROC3_COUNT == LATENCY_PROCS,
 	      "each procedure has its number");
 

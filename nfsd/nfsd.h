@@ -309,7 +309,7 @@ nfs3_run_fn nfsacl_getacl, nfsacl_setacl;
 /* The status is in res.mnt; DUMP's list of mounts is kept in memory and in the
  * state directory, as a hint only (RFC 1813, 5.2.2). */
 nfs3_run_fn mount3_null, mount3_mnt, mount3_dump, mount3_umnt, mount3_umntall,
-	mount3_export, mount1_mnt;
+	mount3_export, mount1_mnt, mount2_pathconf;
 
 /* mount_path.c: what MNT and UMNT name */
 

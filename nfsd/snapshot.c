@@ -254,9 +254,10 @@ const char *
 snapshot_procedure(uint32_t proc)
 {
 	static const char *const other[] = {
-		"MOUNT_NULL", "MOUNT_MNT",     "MOUNT_DUMP",
-		"MOUNT_UMNT", "MOUNT_UMNTALL", "MOUNT_EXPORT",
-		"ACL_NULL",   "GETACL",        "SETACL",
+		"MOUNT_NULL",      "MOUNT_MNT",      "MOUNT_DUMP",
+		"MOUNT_UMNT",      "MOUNT_UMNTALL",  "MOUNT_EXPORT",
+		"MOUNT_EXPORTALL", "MOUNT_PATHCONF", "ACL_NULL",
+		"GETACL",          "SETACL",
 	};
 
 	static_assert(sizeof(other) / sizeof(*other) ==

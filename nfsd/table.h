@@ -41,7 +41,14 @@ struct nfs3_row {
 
 /* Order of the programs in the table, as rpc_program_find's index. A port for
  * MOUNT alone uses the rows from PROGRAM_MOUNT3 on, the other those before. */
-enum { PROGRAM_NFS3, PROGRAM_ACL3, PROGRAM_MOUNT3, PROGRAM_MOUNT1, PROGRAMS };
+enum {
+	PROGRAM_NFS3,
+	PROGRAM_ACL3,
+	PROGRAM_MOUNT3,
+	PROGRAM_MOUNT2,
+	PROGRAM_MOUNT1,
+	PROGRAMS
+};
 extern const struct rpc_program nfsd_programs[PROGRAMS];
 /* NULL never: proc was checked by rpc_program_find. */
 const struct nfs3_row *nfsd_row(unsigned program, uint32_t proc);

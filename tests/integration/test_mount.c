@@ -258,6 +258,10 @@ list_of(struct site *s, uint32_t vers, uint32_t proc)
 	return (struct reader){ s->r, s->r->body };
 }
 
+/* Of versions 1 and 2, and of version 2. */
+#define EXPORTALL 6u
+#define PATHCONF  7u
+
 #define TEXT_BYTES 8000u
 
 /* A word more, separated by a space. */
@@ -343,9 +347,9 @@ test_dump(void **state)
 
 /* EXPORT, as "path client client ; path client". */
 static void
-expect_exports(struct site *s, uint32_t vers, const char *want)
+expect_exports(struct site *s, uint32_t vers, uint32_t proc, const char *want)
 {
-	struct reader d = list_of(s, vers, MOUNT3_EXPORT);
+	struct reader d = list_of(s, vers, proc);
 	char got[TEXT_BYTES] = "", text[1025];
 
 	while (read_word(&d) == 1) {
@@ -380,30 +384,83 @@ test_exports(void **state)
 	(void)snprintf(want, sizeof(want),
 		       "%s * ; %s 127.0.0.1 192.0.2.0/24 *.example.org",
 		       s->h->export, dir);
-	expect_exports(s, 3, want);
-	expect_exports(s, 1, want);
+	expect_exports(s, 3, MOUNT3_EXPORT, want);
+	expect_exports(s, 2, MOUNT1_EXPORT, want);
+	expect_exports(s, 1, MOUNT1_EXPORT, want);
+	expect_exports(s, 2, EXPORTALL, want);
+	expect_exports(s, 1, EXPORTALL, want);
 	site_free(s);
 }
 
-/* Of version 1 only what needs no NFSv2 handle. */
+/* Of the old versions only what needs no NFSv2 handle. */
 static void
-test_version_1(void **state)
+expect_version(struct site *s, uint32_t vers)
 {
-	struct site *s = site_new(engine, NULL, NULL);
 	char *arg = s->h->export;
 	uint32_t status;
 
-	raw_call(s->r, 100005, 1, MOUNT1_UMNTALL, NULL, NULL, NULL, NULL);
-	raw_call(s->r, 100005, 1, MOUNT1_MNT, (raw_zdr_fn *)zdr_dirpath, &arg,
-		 NULL, NULL);
+	raw_call(s->r, 100005, vers, MOUNT1_UMNTALL, NULL, NULL, NULL, NULL);
+	raw_call(s->r, 100005, vers, MOUNT1_MNT, (raw_zdr_fn *)zdr_dirpath,
+		 &arg, NULL, NULL);
 	assert_int_equal(s->r->in_bytes, s->r->body + 4);
 	memcpy(&status, s->r->in + s->r->body, 4);
 	assert_int_not_equal(status, 0);
 	expect_dump(s, "");
 	assert_int_equal(raw_mount(s->r, arg, &s->root), 0);
-	raw_call(s->r, 100005, 1, MOUNT1_UMNT, (raw_zdr_fn *)zdr_dirpath, &arg,
-		 NULL, NULL);
+	raw_call(s->r, 100005, vers, MOUNT1_UMNT, (raw_zdr_fn *)zdr_dirpath,
+		 &arg, NULL, NULL);
 	expect_dump(s, "");
+}
+
+static void
+test_old_versions(void **state)
+{
+	struct site *s = site_new(engine, NULL, NULL);
+
+	expect_version(s, 1);
+	expect_version(s, 2);
+	raw_build(s->r, 100005, 1, PATHCONF, NULL, NULL);
+	raw_send(s->r);
+	assert_true(raw_receive(s->r));
+	assert_int_equal(s->r->accept_stat, 3); /* PROC_UNAVAIL */
+	assert_int_equal(harness_stat(s->h, "mount.EXPORTALL"), 0);
+	site_free(s);
+}
+
+/* PATHCONF of path: the words that follow each other. */
+static struct reader
+pathconf_of(struct site *s, const char *path)
+{
+	char *arg = (char *)path;
+
+	raw_call(s->r, 100005, 2, PATHCONF, (raw_zdr_fn *)zdr_dirpath, &arg,
+		 NULL, NULL);
+	assert_int_equal(s->r->in_bytes, s->r->body + 40);
+	return (struct reader){ s->r, s->r->body };
+}
+
+/* What pathconf(3) says here of the same directory. */
+static void
+test_pathconf(void **state)
+{
+	static const int name[] = { _PC_LINK_MAX, _PC_MAX_CANON, _PC_MAX_INPUT,
+				    _PC_NAME_MAX, _PC_PATH_MAX,  _PC_PIPE_BUF };
+	struct site *s = site_new(engine, NULL, "ext4");
+	struct reader d = pathconf_of(s, s->h->export);
+	char none[400];
+	unsigned i;
+
+	for (i = 0; i < sizeof(name) / sizeof(*name); i++)
+		assert_int_equal(read_word(&d),
+				 pathconf(s->h->export, name[i]));
+	for (; i < 10; i++)
+		assert_int_equal(read_word(&d), 0);
+	(void)snprintf(none, sizeof(none), "%s/none", s->h->export);
+	d = pathconf_of(s, none);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(read_word(&d), 0);
+	assert_int_equal(read_word(&d), 1);
+	assert_int_equal(harness_stat(s->h, "mount.PATHCONF"), 2);
 	site_free(s);
 }
 
@@ -418,7 +475,8 @@ main(void)
 		cmocka_unit_test(test_nested),
 		cmocka_unit_test(test_dump),
 		cmocka_unit_test(test_exports),
-		cmocka_unit_test(test_version_1),
+		cmocka_unit_test(test_old_versions),
+		cmocka_unit_test(test_pathconf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,38 @@ test_mnt_version_1(void **state)
 	}
 }
 
+/* Ten words, by hand. */
+static void
+test_pathconf(void **state)
+{
+	static const uint8_t want[MOUNT2_PATHCONF_BYTES] = {
+		0, 0, 0xfd, 0xe8, 0, 0, 0,    255, 0, 0, 0, 254, 0, 0, 0, 253,
+		0, 0, 16,   0,    0, 0, 0x10, 1,   0, 0, 0, 7,   0, 0, 0, 0,
+	};
+	static union nfs3_res res;
+	XDR x;
+
+	res.mount_pathconf = (struct mount2_pathconf_res){
+		.link_max = 65000,
+		.max_canon = 255,
+		.max_input = 254,
+		.name_max = 253,
+		.path_max = 4096,
+		.pipe_buf = 4097,
+		.vdisable = 7,
+	};
+	xdrmem_create(&x, (char *)ours, sizeof(want), XDR_ENCODE);
+	assert_true(mount2_encode_pathconf(&x, NFS3_OK, &res));
+	assert_int_equal(XDR_GETPOS(&x), sizeof(want));
+	assert_memory_equal(ours, want, sizeof(want));
+	res.mount_pathconf = (struct mount2_pathconf_res){ .failed = true };
+	xdrmem_create(&x, (char *)ours, sizeof(want), XDR_ENCODE);
+	assert_true(mount2_encode_pathconf(&x, NFS3ERR_NOENT, &res));
+	assert_memory_equal(ours + 32, "\0\0\0\1\0\0\0\0", 8);
+	xdrmem_create(&x, (char *)ours, sizeof(want) - 4, XDR_ENCODE);
+	assert_false(mount2_encode_pathconf(&x, NFS3_OK, &res));
+}
+
 /* DUMP's list of n nodes into room, or -1. */
 static int
 encode_dump(const struct sample *s, unsigned n, uint32_t room)
@@ -254,6 +286,7 @@ main(void)
 		cmocka_unit_test(test_mnt),
 		cmocka_unit_test(test_mnt_by_hand),
 		cmocka_unit_test(test_mnt_version_1),
+		cmocka_unit_test(test_pathconf),
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_lists_by_hand),
 		cmocka_unit_test(test_void),

@@ -42,8 +42,9 @@ static const struct {
 	{ "COMMIT", RUN_DATA, TAIL_NONE, true },
 };
 
-static const char *const mount_names[MOUNTPROC3_COUNT] = {
-	"NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT",
+static const char *const mount_names[MOUNTPROC2_COUNT] = {
+	"NULL",    "MNT",    "DUMP",      "UMNT",
+	"UMNTALL", "EXPORT", "EXPORTALL", "PATHCONF",
 };
 
 static void
@@ -57,7 +58,10 @@ test_programs(void **state)
 	assert_int_equal(nfsd_programs[PROGRAM_MOUNT3].procs, 6);
 	assert_int_equal(nfsd_programs[PROGRAM_MOUNT1].prog, 100005);
 	assert_int_equal(nfsd_programs[PROGRAM_MOUNT1].vers, 1);
-	assert_int_equal(nfsd_programs[PROGRAM_MOUNT1].procs, 6);
+	assert_int_equal(nfsd_programs[PROGRAM_MOUNT1].procs, 7);
+	assert_int_equal(nfsd_programs[PROGRAM_MOUNT2].prog, 100005);
+	assert_int_equal(nfsd_programs[PROGRAM_MOUNT2].vers, 2);
+	assert_int_equal(nfsd_programs[PROGRAM_MOUNT2].procs, 8);
 	assert_int_equal(nfsd_programs[PROGRAM_ACL3].prog, 100227);
 	assert_int_equal(nfsd_programs[PROGRAM_ACL3].vers, 3);
 	assert_int_equal(nfsd_programs[PROGRAM_ACL3].procs, 3);
@@ -111,6 +115,7 @@ test_mount(void **state)
 		v1 = nfsd_row(PROGRAM_MOUNT1, proc);
 		assert_string_equal(v3->name, mount_names[proc]);
 		assert_string_equal(v1->name, mount_names[proc]);
+		assert_ptr_equal(nfsd_row(PROGRAM_MOUNT2, proc), v1);
 		if (proc != MOUNTPROC3_MNT)
 			assert_ptr_equal(v3->run, v1->run);
 		assert_ptr_equal(v3->decode, v1->decode);
@@ -120,6 +125,13 @@ test_mount(void **state)
 					 proc == MOUNTPROC3_EXPORT);
 		assert_int_equal(v1->tail, v3->tail);
 	}
+	for (proc = MOUNTPROC3_COUNT; proc < MOUNTPROC2_COUNT; proc++)
+		assert_string_equal(nfsd_row(PROGRAM_MOUNT2, proc)->name,
+				    mount_names[proc]);
+	assert_ptr_equal(nfsd_row(PROGRAM_MOUNT1, MOUNTPROC1_EXPORTALL)->run,
+			 mount3_export);
+	assert_ptr_equal(nfsd_row(PROGRAM_MOUNT2, MOUNTPROC2_PATHCONF)->run,
+			 mount2_pathconf);
 	assert_ptr_equal(nfsd_row(PROGRAM_MOUNT3, MOUNTPROC3_MNT)->encode,
 			 mount3_encode_mnt);
 	assert_ptr_equal(nfsd_row(PROGRAM_MOUNT3, MOUNTPROC3_MNT)->run,
@@ -158,8 +170,9 @@ test_numbers(void **state)
 		for (proc = 0; proc < nfsd_programs[program].procs; proc++) {
 			number = nfsd_proc_number(program, proc);
 			assert_true(number < LATENCY_PROCS);
-			assert_int_equal(seen[number],
-					 program == PROGRAM_MOUNT1);
+			assert_true(!seen[number] ||
+				    program == PROGRAM_MOUNT2 ||
+				    program == PROGRAM_MOUNT1);
 			seen[number] = true;
 		}
 	for (number = 0; number < LATENCY_PROCS; number++)
@@ -285,7 +298,7 @@ test_mount_bounds(void **state)
 	memset(&res, 0, sizeof(res));
 	res.mnt.fh.bytes = NFS3_FHSIZE;
 	for (program = PROGRAM_MOUNT3; program < PROGRAMS; program++)
-		for (proc = 0; proc < MOUNTPROC3_COUNT; proc++) {
+		for (proc = 0; proc < nfsd_programs[program].procs; proc++) {
 			row = nfsd_row(program, proc);
 			assert_true(encoded(row, NFS3_OK, &res) <=
 				    row->reply_bytes_max);
