@@ -222,7 +222,8 @@ start_tick_end(void **state)
 
 	assert_int_equal(engine_new(&e, &config), 0);
 	assert_int_equal(life.inits, 2);
-	assert_int_equal(life.workers, 3 + 2 + 8); /* 8 wait for names */
+	/* Two for single reads and writes, 8 wait for names. */
+	assert_int_equal(life.workers, 3 + 2 + 2 + 8);
 	assert_int_equal(engine_facts(e)->reactors, 2);
 	while (atomic_load(&life.ticks) < 3)
 		usleep(1000);
