@@ -227,37 +227,33 @@ widen(struct learned *k, uint64_t start, uint64_t end)
 		choose_shift(k, end);
 }
 
-enum io_mode
-auto_write(struct file *f, uint64_t offset, uint32_t bytes,
-	   enum io_stable stable, uint64_t now)
+static void
+note_write(struct learned *k, const struct auto_use *u, const struct seen *s,
+	   uint32_t cut)
 {
-	struct inode *i = f->inode;
-	enum io_mode mode = IO_DIRECT;
-	uint32_t cut = f->facts.cut;
-	struct learned *k;
-	struct seen s;
+	k->l.writes++;
+	k->l.write_bytes += u->bytes;
+	k->l.writes_aligned +=
+		cut != 0 && u->offset % cut == 0 && u->bytes % cut == 0;
+	k->l.writes_stable += u->stable;
+	k->l.written_samples += s->samples;
+	k->l.written_again += s->written;
+}
 
-	pthread_mutex_lock(&i->mutex);
-	k = of_inode(i);
-	if (k != NULL) {
-		widen(k, offset, offset + bytes);
-		s = look(k, offset, offset + bytes, true, now);
-		k->l.writes++;
-		k->l.write_bytes += bytes;
-		k->l.writes_aligned +=
-			cut != 0 && offset % cut == 0 && bytes % cut == 0;
-		k->l.writes_stable += stable != IO_UNSTABLE;
-		k->l.written_samples += s.samples;
-		k->l.written_again += s.written;
-		judge(i, k, now);
-		mode = k->l.write_mode;
-	}
-	pthread_mutex_unlock(&i->mutex);
-	return volume_nearest_mode(f->volume, mode);
+static void
+note_read(struct learned *k, const struct auto_use *u, const struct seen *s)
+{
+	k->l.reads++;
+	k->l.read_bytes += u->bytes;
+	k->l.reads_in_order += u->offset == k->read_next;
+	k->read_next = u->offset + u->bytes;
+	k->l.read_samples += s->samples;
+	k->l.read_again += s->read;
+	k->l.read_written += s->written;
 }
 
 enum io_mode
-auto_read(struct file *f, uint64_t offset, uint32_t bytes, uint64_t now)
+auto_mode(struct file *f, const struct auto_use *u)
 {
 	struct inode *i = f->inode;
 	enum io_mode mode = IO_DIRECT;
@@ -267,17 +263,15 @@ auto_read(struct file *f, uint64_t offset, uint32_t bytes, uint64_t now)
 	pthread_mutex_lock(&i->mutex);
 	k = of_inode(i);
 	if (k != NULL) {
-		widen(k, offset, offset + bytes);
-		s = look(k, offset, offset + bytes, false, now);
-		k->l.reads++;
-		k->l.read_bytes += bytes;
-		k->l.reads_in_order += offset == k->read_next;
-		k->read_next = offset + bytes;
-		k->l.read_samples += s.samples;
-		k->l.read_again += s.read;
-		k->l.read_written += s.written;
-		judge(i, k, now);
-		mode = k->l.read_mode;
+		widen(k, u->offset, u->offset + u->bytes);
+		s = look(k, u->offset, u->offset + u->bytes, u->writes,
+			 u->now_ns);
+		if (u->writes)
+			note_write(k, u, &s, f->facts.cut);
+		else
+			note_read(k, u, &s);
+		judge(i, k, u->now_ns);
+		mode = u->writes ? k->l.write_mode : k->l.read_mode;
 	}
 	pthread_mutex_unlock(&i->mutex);
 	return volume_nearest_mode(f->volume, mode);

@@ -233,12 +233,17 @@ void join_flush_old(struct file_cache *c, bool all);
 
 struct learned;
 
-/* A READ or WRITE comes, in a policy's mode auto: the mode for it. Any thread,
- * does not block. */
-enum io_mode auto_write(struct file *f, uint64_t offset, uint32_t bytes,
-			enum io_stable stable, uint64_t now);
-enum io_mode auto_read(struct file *f, uint64_t offset, uint32_t bytes,
-		       uint64_t now);
+/* A READ or WRITE as it comes. */
+struct auto_use {
+	uint64_t offset;
+	uint32_t bytes;
+	bool writes, stable;
+	uint64_t now_ns;
+};
+
+/* In a policy's mode auto: the mode for it. Any thread, does not block. */
+enum io_mode auto_mode(struct file *f, const struct auto_use *u);
+
 /* memory.c ----------------------------------------------------------------- */
 
 struct memory {

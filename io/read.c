@@ -269,6 +269,16 @@ goes_direct(const struct io_read *r, uint64_t size)
 	return r->offset % align == 0 && (end % align == 0 || end == size);
 }
 
+static enum io_mode
+choose_mode(const struct io_read *r)
+{
+	struct auto_use u = { .offset = r->offset,
+			      .bytes = r->want,
+			      .now_ns = reactor_now_ns(r->reactor) };
+
+	return auto_mode(r->file, &u);
+}
+
 /* How, and which bytes of the file. */
 static void
 choose(struct io_read *r, uint64_t size)
@@ -278,8 +288,7 @@ choose(struct io_read *r, uint64_t size)
 	/* Once: the mode may change while it waits for a buffer. */
 	r->policy = volume_policy(r->file->volume);
 	if (r->policy.read_mode == IO_AUTO)
-		r->policy.read_mode = auto_read(r->file, r->offset, r->want,
-						reactor_now_ns(r->reactor));
+		r->policy.read_mode = choose_mode(r);
 	r->direct = r->policy.read_mode == IO_DIRECT && goes_direct(r, size);
 	if (r->direct) {
 		r->aligned = round_down(r->offset, align);

@@ -32,7 +32,8 @@ claim(struct inode *i)
 	return true;
 }
 
-/* f: a file of the inode that is in use; the job gets its own reference. */
+/* The job is claimed. f: a file of the inode that is in use; the job gets its
+ * own reference. */
 static void
 submit(struct file *f)
 {
@@ -42,6 +43,16 @@ submit(struct file *f)
 	j->file = f;
 	j->work = (struct work){ .run = job_run };
 	work_submit(f->cache->engine, WORK_DATA, &j->work);
+}
+
+/* Blocks: the same by this thread, with the caller's reference. */
+static void
+run_here(struct file *f)
+{
+	struct sync_job *j = &f->inode->job;
+
+	j->file = f;
+	job_run(&j->work);
 }
 
 static void
@@ -62,8 +73,9 @@ push(struct sync_waiter **list, struct file *f, struct sync_waiter *s)
 	*list = s;
 }
 
-void
-sync_join(struct file *f, struct sync_waiter *s)
+/* s waits for the next sync. True: the job is claimed, and to be started. */
+static bool
+join(struct file *f, struct sync_waiter *s)
 {
 	struct inode *i = f->inode;
 	bool start;
@@ -73,26 +85,22 @@ sync_join(struct file *f, struct sync_waiter *s)
 	group_joined(&i->job.group);
 	start = claim(i);
 	pthread_mutex_unlock(&i->mutex);
-	if (start)
+	return start;
+}
+
+void
+sync_join(struct file *f, struct sync_waiter *s)
+{
+	if (join(f, s))
 		submit(f);
 }
 
 void
 sync_join_here(struct file *f, struct sync_waiter *s)
 {
-	struct inode *i = f->inode;
-	bool start;
-
 	file_get(f); /* s may end before the turn does */
-	pthread_mutex_lock(&i->mutex);
-	push(&i->job.waiting, f, s);
-	group_joined(&i->job.group);
-	start = claim(i);
-	if (start)
-		i->job.file = f;
-	pthread_mutex_unlock(&i->mutex);
-	if (start)
-		job_run(&i->job.work);
+	if (join(f, s))
+		run_here(f);
 	else
 		file_put(f);
 }
@@ -177,11 +185,9 @@ sync_flush_here(struct file *f)
 	pthread_mutex_lock(&i->mutex);
 	i->job.flush = true;
 	start = claim(i);
-	if (start)
-		i->job.file = f;
 	pthread_mutex_unlock(&i->mutex);
 	if (start)
-		job_run(&i->job.work);
+		run_here(f);
 	else
 		file_put(f); /* whoever has the job sees flush */
 }

@@ -132,14 +132,24 @@ count_write(const struct io_write *w)
 		count_add(&c->buffered_bytes, s->tail.bytes);
 }
 
+static enum io_mode
+choose_mode(const struct io_write *w)
+{
+	struct auto_use u = { .offset = w->offset,
+			      .bytes = w->bytes,
+			      .writes = true,
+			      .stable = write_wanted(w) != IO_UNSTABLE,
+			      .now_ns = reactor_now_ns(w->reactor) };
+
+	return auto_mode(w->file, &u);
+}
+
 void
 write_choose(struct io_write *w)
 {
 	w->policy = volume_policy(w->file->volume);
 	if (w->policy.write_mode == IO_AUTO)
-		w->policy.write_mode =
-			auto_write(w->file, w->offset, w->bytes,
-				   write_wanted(w), reactor_now_ns(w->reactor));
+		w->policy.write_mode = choose_mode(w);
 	choose(w);
 	trace_split(w, file_id(w->file), w->offset, w->bytes, w->split.reason,
 		    w->split.middle.bytes);

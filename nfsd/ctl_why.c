@@ -47,35 +47,27 @@ evidence_json(const struct io_learned *l)
 	return o;
 }
 
-static const char *
-read_reason(const struct io_policy *p, const struct io_learned *l)
-{
-	if (p->read_mode != IO_AUTO)
-		return "the export says so";
-	switch (l->read_mode) {
-	case IO_BUFFERED:
-		return "what is read was used before, and fits into memory";
-	case IO_DONTCACHE:
-		return "small READs in order profit from readahead";
-	default:
-		return "nothing that the page cache would be good for";
-	}
-}
+/* Why mode auto has come to each. */
+static const char *const read_reasons[] = {
+	[IO_BUFFERED] = "what is read was used before, and fits into memory",
+	[IO_DONTCACHE] = "small READs in order profit from readahead",
+	[IO_DIRECT] = "nothing that the page cache would be good for",
+};
+static const char *const write_reasons[] = {
+	[IO_BUFFERED] = "it is written in small portions, or again, or read "
+			"soon, and fits into memory",
+	[IO_DONTCACHE] = "it is written in small portions, and memory is short",
+	[IO_DIRECT] = "nothing that the page cache would be good for",
+};
 
-static const char *
-write_reason(const struct io_policy *p, const struct io_learned *l)
+/* The mode, and why it is this one. */
+static void
+put_mode(struct json_object *o, const char *mode_key, const char *why_key,
+	 enum io_mode set, enum io_mode found, const char *const *reasons)
 {
-	if (p->write_mode != IO_AUTO)
-		return "the export says so";
-	switch (l->write_mode) {
-	case IO_BUFFERED:
-		return "it is written in small portions, or again, or read "
-		       "soon, and fits into memory";
-	case IO_DONTCACHE:
-		return "it is written in small portions, and memory is short";
-	default:
-		return "nothing that the page cache would be good for";
-	}
+	ctl_put_text(o, mode_key, io_mode_name(set == IO_AUTO ? found : set));
+	ctl_put_text(o, why_key,
+		     set == IO_AUTO ? reasons[found] : "the export says so");
 }
 
 /* learned is NULL where nothing was. */
@@ -86,19 +78,14 @@ why_json(const struct export *e, const struct io_policy *p,
 	struct json_object *o = json_object_new_object();
 	struct io_learned l = { .read_mode = IO_DIRECT,
 				.write_mode = IO_DIRECT };
-	enum io_mode read_mode = p->read_mode, write_mode = p->write_mode;
 
 	if (learned != NULL)
 		l = *learned;
-	if (read_mode == IO_AUTO)
-		read_mode = l.read_mode;
-	if (write_mode == IO_AUTO)
-		write_mode = l.write_mode;
 	ctl_put_text(o, "export", e->path);
-	ctl_put_text(o, "read-mode", io_mode_name(read_mode));
-	ctl_put_text(o, "read-why", read_reason(p, &l));
-	ctl_put_text(o, "write-mode", io_mode_name(write_mode));
-	ctl_put_text(o, "write-why", write_reason(p, &l));
+	put_mode(o, "read-mode", "read-why", p->read_mode, l.read_mode,
+		 read_reasons);
+	put_mode(o, "write-mode", "write-why", p->write_mode, l.write_mode,
+		 write_reasons);
 	ctl_put_text(o, "edges", io_edges_name(p->edges));
 	if (learned != NULL)
 		json_object_object_add(o, "evidence", evidence_json(learned));
