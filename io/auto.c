@@ -15,6 +15,7 @@
  * It knows no client: all users of a file are one.
  */
 #include "io/file.h"
+#include "io/flusher.h"
 #include "io/reactor.h"
 
 #include <stdlib.h>

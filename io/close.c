@@ -7,6 +7,7 @@
  * end, the engine's own): closing blocks.
  */
 #include "io/file.h"
+#include "io/flusher.h"
 #include "io/reactor.h"
 
 #include <stdlib.h>

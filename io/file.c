@@ -7,6 +7,7 @@
  * put; workers open, since that blocks. It knows no client and no permission.
  */
 #include "io/file.h"
+#include "io/flusher.h"
 #include "io/reactor.h"
 
 #include <stdlib.h>

@@ -16,6 +16,8 @@
  *
  * It knows no WRITE and no client. sync_file_range(2).
  */
+#include "io/flusher.h"
+
 #include "io/file.h"
 #include "io/reactor.h"
 

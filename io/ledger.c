@@ -16,6 +16,7 @@
  */
 #include "io/sync.h"
 
+#include "io/flusher.h"
 #include "io/reactor.h"
 
 #define TOTAL_SPANS 16384 /* of all inodes: then each keeps to its share */

@@ -5,7 +5,7 @@
  * no file and no mode. proc_meminfo(5), cgroups(7), Linux's cgroup-v2 for the
  * names of its files.
  */
-#include "io/file.h"
+#include "io/flusher.h"
 
 #include <stdio.h>
 #include <stdlib.h>

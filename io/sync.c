@@ -12,6 +12,7 @@
  */
 #include "io/sync.h"
 
+#include "io/flusher.h"
 #include "io/reactor.h"
 #include "io/trace.h"
 

@@ -7,6 +7,7 @@
 
 #include "io/device.h"
 #include "io/file.h"
+#include "io/flusher.h"
 
 #define VOLUME_MAGIC 0x766f6c75u
 #define XFS_MAGIC    0x58465342u

@@ -16,6 +16,7 @@
  */
 #include "io/write.h"
 
+#include "io/flusher.h"
 #include "io/reactor.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "engine_harness.h"
 
-#include "io/file.h"
+#include "io/flusher.h"
 
 #include <stdio.h>
 #include <stdlib.h>
