@@ -309,3 +309,24 @@ env_clean(struct env *e)
 	for (i = 0; i < ENV_EXPORTS; i++)
 		tree_clean(e->dir[i]);
 }
+
+void
+env_reset(struct env *e)
+{
+	env_caller(e, 0, 0);
+	env_read_only(e, false);
+	e->rq.room_bytes = 0;
+	env_clean(e);
+}
+
+int
+env_test(struct env *e, const struct CMUnitTest *tests, size_t count)
+{
+	int r = env_start(e);
+
+	if (r)
+		return r;
+	r = _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
+	env_stop(e);
+	return r;
+}

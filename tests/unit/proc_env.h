@@ -15,6 +15,8 @@
  * "rw", seen from another address), "other" (rw, another tree). */
 enum env_export { ENV_RW, ENV_ASYNC, ENV_OTHER, ENV_EXPORTS };
 
+struct CMUnitTest;
+
 struct env {
 	char path[128];       /* the exports lie below it */
 	int dir[ENV_EXPORTS]; /* plain descriptors of the exported trees */
@@ -51,5 +53,9 @@ void env_file(struct env *e, enum env_export x, const char *name,
 	      const char *text, mode_t mode, uint32_t uid);
 /* Empty all trees. */
 void env_clean(struct env *e);
+/* After a test: root calls again, may write, and all trees are empty. */
+void env_reset(struct env *e);
+/* main's result: the tests, between env_start and env_stop. */
+int env_test(struct env *e, const struct CMUnitTest *tests, size_t count);
 
 #endif

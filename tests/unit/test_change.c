@@ -126,11 +126,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chain),
 	};
-	int r = env_start(&env);
 
-	if (r)
-		return r;
-	r = cmocka_run_group_tests(tests, NULL, NULL);
-	env_stop(&env);
-	return r;
+	return env_test(&env, tests, sizeof(tests) / sizeof(tests[0]));
 }

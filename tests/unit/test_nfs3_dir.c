@@ -470,9 +470,7 @@ test_not_a_directory(void **state)
 static int
 clean(void **state)
 {
-	env_caller(&env, 0, 0);
-	env.rq.room_bytes = 0;
-	env_clean(&env);
+	env_reset(&env);
 	return 0;
 }
 
@@ -491,11 +489,6 @@ main(void)
 		cmocka_unit_test_teardown(test_permission, clean),
 		cmocka_unit_test_teardown(test_not_a_directory, clean),
 	};
-	int r = env_start(&env);
 
-	if (r)
-		return r;
-	r = cmocka_run_group_tests(tests, NULL, NULL);
-	env_stop(&env);
-	return r;
+	return env_test(&env, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -384,9 +384,7 @@ test_forget(void **state)
 static int
 clean(void **state)
 {
-	env_caller(&env, 0, 0);
-	env_read_only(&env, false);
-	env_clean(&env);
+	env_reset(&env);
 	return 0;
 }
 
@@ -405,11 +403,6 @@ main(void)
 		cmocka_unit_test_teardown(test_link, clean),
 		cmocka_unit_test_teardown(test_forget, clean),
 	};
-	int r = env_start(&env);
 
-	if (r)
-		return r;
-	r = cmocka_run_group_tests(tests, NULL, NULL);
-	env_stop(&env);
-	return r;
+	return env_test(&env, tests, sizeof(tests) / sizeof(tests[0]));
 }
