@@ -163,8 +163,9 @@ shard_tick(struct reactor *r)
 	 * takes its parts down while reactors still tick. */
 	if (reactor_index(r) == 0 && !s->stopping) {
 		listen_resume(s->server);
-		file_expire(s->server->engine);
-		device_refresh(s->server->engine);
+		/* The server may not have been given its engine yet. */
+		file_expire(reactor_engine(r));
+		device_refresh(reactor_engine(r));
 	}
 }
 
