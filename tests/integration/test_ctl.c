@@ -269,7 +269,7 @@ test_report(void **state)
 	/* Not as it is, nor in hexadecimal. */
 	assert_int_equal(
 		harness_sh("cd %s && test -s state/fh.key && "
-			   "for f in report/*; do cat $f; done >all && "
+			   "find report -type f -exec cat {} + >all && "
 			   "k=$(od -An -v -tx1 state/fh.key | tr -d ' \\n') && "
 			   "! grep -qi $k all && "
 			   "! od -An -v -tx1 all | tr -d ' \\n' | grep -q $k",
