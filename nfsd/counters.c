@@ -38,6 +38,12 @@ acl_name(unsigned i)
 	return nfsd_row(PROGRAM_ACL3, i)->name;
 }
 
+static const char *
+rquota_name(unsigned i)
+{
+	return nfsd_row(PROGRAM_RQUOTA1, i)->name;
+}
+
 static int
 read_connections(struct server *s, uint64_t *ret)
 {
@@ -257,6 +263,9 @@ static const struct counter rows[] = {
 	  mount_name },
 	{ "nfsacl", "nfsacl_calls", "NFSACL calls begun, by procedure", COUNTER,
 	  SHARD(calls[LATENCY_ACL]), ACLPROC3_COUNT, "procedure", acl_name },
+	{ "rquota", "rquota_calls", "RQUOTA calls begun, by procedure", COUNTER,
+	  SHARD(calls[LATENCY_RQUOTA]), RQUOTAPROC_COUNT, "procedure",
+	  rquota_name },
 #ifdef NVNFSD_FAULT
 	{ "fault_hits", NULL, "Faults injected", COUNTER,
 	  CALL(read_fault_hits) },

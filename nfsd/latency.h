@@ -23,10 +23,12 @@
 #define LATENCY_BUCKETS                                                        \
 	((LATENCY_OCTAVES - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
 
-/* NFS's procedures, then MOUNT's (of all versions), then NFSACL's. */
-#define LATENCY_MOUNT 22u
-#define LATENCY_ACL   30u
-#define LATENCY_PROCS 33u
+/* NFS's procedures, then MOUNT's (of all versions), then NFSACL's, then
+ * RQUOTA's. */
+#define LATENCY_MOUNT  22u
+#define LATENCY_ACL    30u
+#define LATENCY_RQUOTA 33u
+#define LATENCY_PROCS  36u
 
 /* Cells of a shard: beyond them what was not seen for long counts as client 0,
  * "others". */

@@ -23,6 +23,9 @@
 #define MOUNT_VERSION1      1u
 #define NFSACL_PROGRAM      100227u
 #define NFSACL_VERSION3     3u
+#define RQUOTA_PROGRAM      100011u
+#define RQUOTA_VERSION1     1u
+#define RQUOTA_VERSION2     2u
 #define MNT3_PATHLEN        1024u
 #define MNT3_NAMLEN         255u
 
@@ -72,6 +75,16 @@ enum nfsacl3_proc {
 	ACLPROC3_SETACL,
 	ACLPROC3_COUNT
 };
+
+enum rquota_proc {
+	RQUOTAPROC_NULL,
+	RQUOTAPROC_GETQUOTA,
+	RQUOTAPROC_GETACTIVEQUOTA,
+	RQUOTAPROC_COUNT
+};
+
+enum rquota_status { RQUOTA_OK = 1, RQUOTA_NOQUOTA = 2, RQUOTA_EPERM = 3 };
+enum rquota_type { RQUOTA_USER, RQUOTA_GROUP };
 
 enum nfsstat3 {
 	NFS3_OK = 0,
@@ -269,6 +282,11 @@ struct nfsacl_setacl_args {
 	uint32_t mask;
 	struct nfs3_bytes access, default_; /* entries in place, see acl.h */
 };
+struct rquota_args {
+	struct nfs3_bytes path;
+	uint32_t type; /* as sent; version 1 knows users only */
+	uint32_t id;
+};
 struct mount3_path_args {
 	struct nfs3_bytes path;
 }; /* MNT UMNT */
@@ -290,6 +308,7 @@ union nfs3_args {
 	struct nfs3_commit_args commit;
 	struct nfsacl_getacl_args getacl;
 	struct nfsacl_setacl_args setacl;
+	struct rquota_args quota;
 	struct mount3_path_args mount;
 };
 
@@ -384,6 +403,13 @@ struct nfsacl_res {
 	struct mount3_list_res list;
 	struct post_op_attr attr;
 };
+struct rquota_res { /* the rest only with RQUOTA_OK */
+	uint32_t status;
+	uint32_t block_bytes; /* the unit of the next three */
+	uint32_t blocks_hard, blocks_soft, blocks;
+	uint32_t files_hard, files_soft, files;
+	uint32_t blocks_seconds, files_seconds; /* of grace that are left */
+};
 
 union nfs3_res {
 	struct nfs3_attr_res attr;
@@ -405,6 +431,7 @@ union nfs3_res {
 	struct mount2_pathconf_res mount_pathconf;
 	struct mount3_list_res list;
 	struct nfsacl_res acl;
+	struct rquota_res quota;
 };
 
 /* nfs3_xdr.c, nfs3_xdr_encode.c, mount3_xdr.c ------------------------- */
@@ -425,7 +452,8 @@ nfs3_decode_fn nfs3_decode_void, nfs3_decode_fh, nfs3_decode_setattr,
 	nfs3_decode_create, nfs3_decode_mkdir, nfs3_decode_symlink,
 	nfs3_decode_mknod, nfs3_decode_rename, nfs3_decode_link,
 	nfs3_decode_readdir, nfs3_decode_readdirplus, nfs3_decode_commit,
-	mount3_decode_path, nfsacl_decode_getacl, nfsacl_decode_setacl;
+	mount3_decode_path, nfsacl_decode_getacl, nfsacl_decode_setacl,
+	rquota_decode, rquota2_decode;
 /* Up to the payload: stops behind the opaque's length, leaves the bytes alone
  * and does not ask for the stream's end. */
 nfs3_decode_fn nfs3_decode_write;
@@ -443,7 +471,8 @@ nfs3_encode_fn nfs3_encode_void, /* NULL: nothing at all */
 	nfs3_encode_readdir, /* up to and with cookieverf; entries sent apart */
 	nfs3_encode_fsstat, nfs3_encode_fsinfo, nfs3_encode_pathconf,
 	nfs3_encode_commit,
-	nfsacl_encode_res; /* of GETACL the rest is sent apart */
+	nfsacl_encode_res, /* of GETACL the rest is sent apart */
+	rquota_encode;     /* the status is res.quota's */
 /* MOUNT's status is that of res.mnt, its status argument is not looked at.
  * The handle of versions 1 and 2, of 32 bytes, cannot hold ours:
  * mount1_encode_mnt writes an error always (MNT3_OK becomes EINVAL). */
@@ -474,6 +503,7 @@ bool mount3_put_end(XDR *x);
 #define NFS3_FSSTAT_BYTES     52u /* FSSTAT3resok behind its attributes */
 #define NFS3_FSINFO_BYTES     48u /* FSINFO3resok, likewise */
 #define NFS3_PATHCONF_BYTES   24u /* PATHCONF3resok, likewise */
+#define RQUOTA_BYTES          44u
 #define MOUNT2_PATHCONF_BYTES 40u
 #define MOUNT3_MNT_BYTES      (NFS3_STATUS_BYTES + NFS3_FH_BYTES + 8u)
 /* One entry3 with a name of n bytes; entryplus3 with all that it may have. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The procedures of NFS version 3, of NFSACL version 3 and of MOUNT versions 1
- * to 3, a row each (RFC 1813, 3.3 and 5.2). Constant. Bounds are sums of the
- * encoder's parts, the status first; what follows a header apart is the row's
- * tail.
+ * The procedures of NFS version 3, of NFSACL version 3, of RQUOTA versions 1
+ * and 2 and of MOUNT versions 1 to 3, a row each (RFC 1813, 3.3 and 5.2).
+ * Constant. Bounds are sums of the encoder's parts, the status first; what
+ * follows a header apart is the row's tail.
  *
  * Not idempotent is what does other than the first time when it runs again:
  * SETATTR too, since its guard then fails, or it cuts off what was written in
@@ -252,6 +252,29 @@ static const struct nfs3_row acl3_rows[ACLPROC3_COUNT] = {
 	},
 };
 
+/* The versions differ in their arguments, the two procedures in nothing: what
+ * is not active has no quota. */
+#define RQUOTA_ROW(row_name, row_decode)                                       \
+	{                                                                      \
+		.name = (row_name), .decode = (row_decode),                    \
+		.run = rquota_getquota, .encode = rquota_encode,               \
+		.where = RUN_WORKER, .reply_bytes_max = RQUOTA_BYTES,          \
+		.idempotent = true                                             \
+	}
+#define RQUOTA_ROWS(row_decode)                                                \
+	[RQUOTAPROC_NULL] = { .name = "NULL",                                  \
+			      .decode = nfs3_decode_void,                      \
+			      .encode = nfs3_encode_void,                      \
+			      .where = RUN_INLINE,                             \
+			      .idempotent = true },                            \
+	[RQUOTAPROC_GETQUOTA] = RQUOTA_ROW("GETQUOTA", row_decode),            \
+	[RQUOTAPROC_GETACTIVEQUOTA] = RQUOTA_ROW("GETACTIVEQUOTA", row_decode)
+
+static const struct nfs3_row rquota1_rows[RQUOTAPROC_COUNT] = { RQUOTA_ROWS(
+	rquota_decode) };
+static const struct nfs3_row rquota2_rows[RQUOTAPROC_COUNT] = { RQUOTA_ROWS(
+	rquota2_decode) };
+
 /* The versions of MOUNT differ in MNT, and in what comes after EXPORT. */
 #define MOUNT_ROWS(mnt_run, mnt_encode, mnt_bytes)                             \
 	[MOUNTPROC3_NULL] = { .name = "NULL",                                  \
@@ -328,6 +351,10 @@ static_assert(NFS3_STATUS_BYTES + NFS3_POST_OP_BYTES + NFS3_PATH_BYTES <=
 const struct rpc_program nfsd_programs[PROGRAMS] = {
 	[PROGRAM_NFS3] = { NFS3_PROGRAM, NFS3_VERSION, NFSPROC3_COUNT },
 	[PROGRAM_ACL3] = { NFSACL_PROGRAM, NFSACL_VERSION3, ACLPROC3_COUNT },
+	[PROGRAM_RQUOTA1] = { RQUOTA_PROGRAM, RQUOTA_VERSION1,
+			      RQUOTAPROC_COUNT },
+	[PROGRAM_RQUOTA2] = { RQUOTA_PROGRAM, RQUOTA_VERSION2,
+			      RQUOTAPROC_COUNT },
 	[PROGRAM_MOUNT3] = { MOUNT_PROGRAM, MOUNT_VERSION3, MOUNTPROC3_COUNT },
 	[PROGRAM_MOUNT2] = { MOUNT_PROGRAM, MOUNT_VERSION2, MOUNTPROC2_COUNT },
 	[PROGRAM_MOUNT1] = { MOUNT_PROGRAM, MOUNT_VERSION1, MOUNTPROC1_COUNT },
@@ -339,6 +366,8 @@ static const struct {
 } tables[PROGRAMS] = {
 	[PROGRAM_NFS3] = { nfs3_rows, 0 },
 	[PROGRAM_ACL3] = { acl3_rows, LATENCY_ACL },
+	[PROGRAM_RQUOTA1] = { rquota1_rows, LATENCY_RQUOTA },
+	[PROGRAM_RQUOTA2] = { rquota2_rows, LATENCY_RQUOTA },
 	[PROGRAM_MOUNT3] = { mount3_rows, LATENCY_MOUNT },
 	[PROGRAM_MOUNT2] = { mount2_rows, LATENCY_MOUNT },
 	[PROGRAM_MOUNT1] = { mount2_rows, LATENCY_MOUNT },
@@ -346,7 +375,8 @@ static const struct {
 
 static_assert(NFSPROC3_COUNT == LATENCY_MOUNT &&
 		      LATENCY_MOUNT + MOUNTPROC2_COUNT == LATENCY_ACL &&
-		      LATENCY_ACL + ACLPROC3_COUNT == LATENCY_PROCS,
+		      LATENCY_ACL + ACLPROC3_COUNT == LATENCY_RQUOTA &&
+		      LATENCY_RQUOTA + RQUOTAPROC_COUNT == LATENCY_PROCS,
 	      "each procedure has its number");
 
 const struct nfs3_row *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of NFS version 3, NFSACL and MOUNT calls, decoded (RFC
+ * The arguments of NFS version 3, NFSACL, RQUOTA and MOUNT calls, decoded (RFC
  * 1813, 3.3 and 5.2; XDR: RFC 4506).
  *
  * The object is a libtirpc memory stream that the caller created over a record;
@@ -381,4 +381,22 @@ nfsacl_decode_setacl(XDR *x, union nfs3_args *args)
 
 	return get_fh(x, &a->fh) && get_u32(x, &a->mask) &&
 	       get_acl(x, &a->access) && get_acl(x, &a->default_) && at_end(x);
+}
+
+bool
+rquota_decode(XDR *x, union nfs3_args *args)
+{
+	struct rquota_args *a = &args->quota;
+
+	a->type = RQUOTA_USER;
+	return get_bytes(x, &a->path) && get_u32(x, &a->id) && at_end(x);
+}
+
+bool
+rquota2_decode(XDR *x, union nfs3_args *args)
+{
+	struct rquota_args *a = &args->quota;
+
+	return get_bytes(x, &a->path) && get_u32(x, &a->type) &&
+	       get_u32(x, &a->id) && at_end(x);
 }

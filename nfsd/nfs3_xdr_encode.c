@@ -334,6 +334,20 @@ nfsacl_encode_res(XDR *x, enum nfsstat3 status, const union nfs3_res *res)
 	return put_u32(x, status) && put_post_op(x, &res->acl.attr);
 }
 
+bool
+rquota_encode(XDR *x, enum nfsstat3 status, const union nfs3_res *res)
+{
+	const struct rquota_res *r = &res->quota;
+
+	if (!put_u32(x, r->status) || r->status != RQUOTA_OK)
+		return r->status != RQUOTA_OK;
+	return put_u32(x, r->block_bytes) && put_u32(x, 1) && /* it counts */
+	       put_u32(x, r->blocks_hard) && put_u32(x, r->blocks_soft) &&
+	       put_u32(x, r->blocks) && put_u32(x, r->files_hard) &&
+	       put_u32(x, r->files_soft) && put_u32(x, r->files) &&
+	       put_u32(x, r->blocks_seconds) && put_u32(x, r->files_seconds);
+}
+
 /* Entries of a directory ---------------------------------------------- */
 
 static bool

@@ -303,6 +303,14 @@ nfs3_run_fn nfs3_getattr, nfs3_setattr, nfs3_lookup, nfs3_access, nfs3_readlink,
 
 nfs3_run_fn nfsacl_getacl, nfsacl_setacl;
 
+/* rquota.c: what quota the kernel keeps for the file system of an export ----
+ */
+
+nfs3_run_fn rquota_getquota;
+/* What is told of q at the time now, in the smallest blocks that will do. */
+struct if_dqblk;
+void rquota_fill(struct rquota_res *r, const struct if_dqblk *q, int64_t now);
+
 /* mount3.c
  * ---------------------------------------------------------------------- */
 

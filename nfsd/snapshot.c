@@ -257,12 +257,13 @@ snapshot_procedure(uint32_t proc)
 		"MOUNT_NULL",      "MOUNT_MNT",      "MOUNT_DUMP",
 		"MOUNT_UMNT",      "MOUNT_UMNTALL",  "MOUNT_EXPORT",
 		"MOUNT_EXPORTALL", "MOUNT_PATHCONF", "ACL_NULL",
-		"GETACL",          "SETACL",
+		"GETACL",          "SETACL",         "RQUOTA_NULL",
+		"GETQUOTA",        "GETACTIVEQUOTA",
 	};
 
 	static_assert(sizeof(other) / sizeof(*other) ==
 			      LATENCY_PROCS - LATENCY_MOUNT,
-		      "all of MOUNT and NFSACL");
+		      "all of MOUNT, NFSACL and RQUOTA");
 	assert(proc < LATENCY_PROCS);
 	return proc < LATENCY_MOUNT ? nfsd_row(PROGRAM_NFS3, proc)->name
 				    : other[proc - LATENCY_MOUNT];

@@ -19,7 +19,7 @@ static nfs3_decode_fn *const decoder[] = {
 	nfs3_decode_symlink,  nfs3_decode_mknod,   nfs3_decode_rename,
 	nfs3_decode_link,     nfs3_decode_readdir, nfs3_decode_readdirplus,
 	nfs3_decode_commit,   mount3_decode_path,  nfsacl_decode_getacl,
-	nfsacl_decode_setacl,
+	nfsacl_decode_setacl, rquota_decode,       rquota2_decode,
 };
 #define DECODERS (sizeof(decoder) / sizeof(*decoder))
 
@@ -101,6 +101,10 @@ check(nfs3_decode_fn *fn, const union nfs3_args *a, const struct input *in)
 		return;
 	if (fn == mount3_decode_path) {
 		check_bytes(&a->mount.path, in);
+		return;
+	}
+	if (fn == rquota_decode || fn == rquota2_decode) {
+		check_bytes(&a->quota.path, in);
 		return;
 	}
 	assert(a->fh.fh.bytes <= NFS3_FHSIZE); /* all others begin with one */

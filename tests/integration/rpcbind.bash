@@ -50,7 +50,8 @@ registered() {
 # The lines that nvnfsd's services make: OWNER ADDRESS [ADDRESS6]
 lines() {
 	local p
-	for p in "100003 3" "100005 1" "100005 2" "100005 3" "100227 3"; do
+	for p in "100003 3" "100005 1" "100005 2" "100005 3" \
+		"100011 1" "100011 2" "100227 3"; do
 		printf '%s tcp %s %s\n' "$p" "$2" "$1"
 		[ -z "${3:-}" ] || printf '%s tcp6 %s %s\n' "$p" "$3" "$1"
 	done

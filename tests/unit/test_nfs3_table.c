@@ -158,7 +158,31 @@ test_acl(void **state)
 	assert_false(set->idempotent);
 }
 
-/* Each its own, but the versions of MOUNT have the same. */
+static void
+test_rquota(void **state)
+{
+	static const char *const name[RQUOTAPROC_COUNT] = { "NULL", "GETQUOTA",
+							    "GETACTIVEQUOTA" };
+	const struct nfs3_row *v1, *v2;
+	uint32_t proc;
+
+	assert_int_equal(nfsd_programs[PROGRAM_RQUOTA1].prog, 100011);
+	assert_int_equal(nfsd_programs[PROGRAM_RQUOTA1].vers, 1);
+	assert_int_equal(nfsd_programs[PROGRAM_RQUOTA2].prog, 100011);
+	assert_int_equal(nfsd_programs[PROGRAM_RQUOTA2].vers, 2);
+	for (proc = 0; proc < RQUOTAPROC_COUNT; proc++) {
+		v1 = nfsd_row(PROGRAM_RQUOTA1, proc);
+		v2 = nfsd_row(PROGRAM_RQUOTA2, proc);
+		assert_string_equal(v1->name, name[proc]);
+		assert_string_equal(v2->name, name[proc]);
+		assert_ptr_equal(v1->run, v2->run);
+		assert_int_equal(v1->decode == v2->decode,
+				 proc == RQUOTAPROC_NULL);
+		assert_true(v1->idempotent && v2->idempotent);
+	}
+}
+
+/* Each its own, but the versions of a program have the same. */
 static void
 test_numbers(void **state)
 {
@@ -171,6 +195,7 @@ test_numbers(void **state)
 			number = nfsd_proc_number(program, proc);
 			assert_true(number < LATENCY_PROCS);
 			assert_true(!seen[number] ||
+				    program == PROGRAM_RQUOTA2 ||
 				    program == PROGRAM_MOUNT2 ||
 				    program == PROGRAM_MOUNT1);
 			seen[number] = true;
@@ -314,6 +339,7 @@ main(void)
 		cmocka_unit_test(test_nfs),
 		cmocka_unit_test(test_mount),
 		cmocka_unit_test(test_acl),
+		cmocka_unit_test(test_rquota),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_acl_bounds),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Who may do what: modes, groups, ACLs, sticky and setgid directories, and root
-# with and without squash. Sourced by client-guest.
+# Who may do what: modes, groups, ACLs, sticky and setgid directories, root with
+# and without squash, and quotas. Sourced by client-guest.
 # shellcheck shell=bash disable=SC2154
 
 rights_modes() {
@@ -148,6 +148,58 @@ rights_squash() {
 	umount /mnt/c
 }
 
+# within WHAT IS FROM TO
+within() {
+	if [ "$2" -lt "$3" ] || [ "$2" -gt "$4" ]; then
+		fail "$1: $2, not $3 to $4"
+	fi
+}
+
+# A user who may have 3 MiB here, 1 MiB in the long run, and 4 files.
+rights_quota() {
+	local q=/srv/quota d=/mnt/c device left
+	disk $q 1G mkfs.xfs -q
+	device=$(findmnt -no SOURCE $q)
+	umount $q
+	mount -o uquota,gquota "$device" $q
+	chmod 777 $q
+	xfs_quota -x -c 'limit bsoft=1m bhard=3m ihard=4 1001' $q
+	echo "$q *(rw,no_root_squash,no_subtree_check)" >>"$exports"
+	reload $q rw
+	mount -t nfs -o vers=3,nolock "localhost:$q" $d
+	as_user 1001 1001 dd if=/dev/zero of=$d/one bs=256K count=2 status=none
+	refused 'quota exceeded' as_user 1001 1001 \
+		dd if=/dev/zero of=$d/two bs=1M count=4 conv=fsync
+	as_user 1001 1001 sh -c "cd $d && : >three && : >four"
+	refused 'quota exceeded' as_user 1001 1001 sh -c ": >$d/five"
+	# Others are free, and there is room again for him.
+	as_user 1001 1001 truncate -s 1M $d/two
+	as_user 1002 1001 dd if=/dev/zero of=$d/six bs=1M count=5 status=none
+	as_user 1001 1001 dd if=/dev/zero of=$d/one bs=1M count=1 conv=fsync \
+		status=none
+	umount $d
+	[ "$server" = nvnfsd ] || return 0
+
+	left=$(tool quota $q 0 1001 1001 1001)
+	echo "$left"
+	is "as told" "$(cut -d ' ' -f 1-5,7-9,11 <<<"$left")" \
+		"1 1024 1 3072 1024 4 0 4 0"
+	within "used" "$(cut -d ' ' -f 6 <<<"$left")" 2048 3072
+	within "seconds of grace" "$(cut -d ' ' -f 10 <<<"$left")" 600000 604800
+	is "below the export, to root" "$(tool quota $q/one 0 1001 0 0 |
+		cut -d ' ' -f 1-9)" "$(cut -d ' ' -f 1-9 <<<"$left")"
+	left=$(tool quota $q 1 1001 1002 1001)
+	echo "$left"
+	is "of the group" "$(cut -d ' ' -f 1-5,7-11 <<<"$left")" \
+		"1 1024 1 0 0 0 0 5 0 0"
+	within "used by it" "$(cut -d ' ' -f 6 <<<"$left")" 7168 9216
+	is "a stranger's" "$(tool quota $q 0 1001 1002 1002)" 3
+	is "where there are none" "$(tool quota "$data" 0 1001 1001 1001)" 2
+	cp /run/exports "$exports"
+	reload $q -
+	umount $q
+}
+
 part_rights() {
 	mount_both || return
 	check modes rights_modes
@@ -157,4 +209,5 @@ part_rights() {
 	check chown-root rights_chown_root
 	check acl rights_acl
 	check squash rights_squash
+	check quota rights_quota
 }

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * RQUOTA over the wire: who is told anything, and what where there is no quota.
+ * With a quota: where this machine's XFS has them.
+ */
+#include "site.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define USER  0u
+#define GROUP 1u
+
+#define Q_OK      1u
+#define Q_NOQUOTA 2u
+#define Q_EPERM   3u
+
+static const char engine[] = "uring";
+
+static void
+put(struct raw *r, uint32_t word)
+{
+	word = htonl(word);
+	raw_append(r, &word, 4);
+}
+
+static uint32_t
+word_of(const struct raw *r, unsigned i)
+{
+	uint32_t word;
+
+	assert_true(r->body + 4 * i + 4 <= r->in_bytes);
+	memcpy(&word, r->in + r->body + (size_t)4 * i, 4);
+	return ntohl(word);
+}
+
+/* The status; the rest stays in r. */
+static uint32_t
+getquota(struct raw *r, uint32_t vers, uint32_t proc, const char *path,
+	 uint32_t type, uint32_t id)
+{
+	static const char pad[3];
+	uint32_t n = (uint32_t)strlen(path), status;
+
+	raw_build(r, 100011, vers, proc, NULL, NULL);
+	put(r, n);
+	raw_append(r, path, n);
+	raw_append(r, pad, -n & 3);
+	if (vers == 2)
+		put(r, type);
+	put(r, id);
+	raw_send(r);
+	assert_true(raw_receive(r));
+	assert_int_equal(r->accept_stat, 0);
+	status = word_of(r, 0);
+	assert_int_equal(r->in_bytes - r->body, status == Q_OK ? 44 : 4);
+	return status;
+}
+
+static void
+test_none(void **state)
+{
+	struct site *s = site_new(engine, NULL, "xfs");
+	const char *path = s->h->export;
+
+	raw_call(s->r, 100011, 1, 0, NULL, NULL, NULL, NULL);
+	raw_call(s->r, 100011, 2, 0, NULL, NULL, NULL, NULL);
+	assert_int_equal(getquota(s->r, 1, 1, path, USER, 1000), Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 2, 2, path, USER, 1000), Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 2, 1, path, GROUP, 1000), Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 2, 1, path, 2, 1000), Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 1, 1, "/none", USER, 0), Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 1, 1, "none", USER, 0), Q_NOQUOTA);
+	raw_build(s->r, 100011, 1, 3, NULL, NULL);
+	raw_send(s->r);
+	assert_true(raw_receive(s->r));
+	assert_int_equal(s->r->accept_stat, 3); /* SETQUOTA: PROC_UNAVAIL */
+	assert_int_equal(harness_stat(s->h, "rquota.GETQUOTA"), 5);
+	assert_int_equal(harness_stat(s->h, "rquota.GETACTIVEQUOTA"), 1);
+	site_free(s);
+}
+
+/* Each for himself and his groups, root for all; squashed he is not root. */
+static void
+test_permission(void **state)
+{
+	struct site *s = site_new(engine, NULL, NULL);
+	const char *path = s->h->export;
+
+	ask_as(s->r, 1000, 2000);
+	s->r->gids = 1;
+	s->r->gid_list[0] = 3000;
+	assert_int_equal(getquota(s->r, 1, 1, path, USER, 1001), Q_EPERM);
+	assert_int_equal(getquota(s->r, 1, 1, path, USER, 0), Q_EPERM);
+	assert_int_equal(getquota(s->r, 1, 1, path, USER, 1000), Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 2, 1, path, GROUP, 2000), Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 2, 1, path, GROUP, 3000), Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 2, 1, path, GROUP, 1000), Q_EPERM);
+	site_free(s);
+	s = site_new(engine, "rw,root_squash,insecure", NULL);
+	path = s->h->export;
+	ask_as(s->r, 0, 0);
+	assert_int_equal(getquota(s->r, 1, 1, path, USER, 1000), Q_EPERM);
+	assert_int_equal(getquota(s->r, 1, 1, path, USER, 65534), Q_NOQUOTA);
+	site_free(s);
+	s = site_prepare(engine, NULL, NULL);
+	(void)snprintf(s->h->client, sizeof(s->h->client), "192.0.2.1(rw)");
+	harness_start(s->h);
+	s->r = raw_connect(s->h->port);
+	assert_int_equal(getquota(s->r, 1, 1, s->h->export, USER, 0), Q_EPERM);
+	site_free(s);
+}
+
+/* A quota of 4 MiB, 2 MiB soft, and of 10 files for user 1000. */
+static struct site *
+site_with_quota(void)
+{
+	struct site *s = site_prepare(engine, NULL, "xfs");
+	const char *path = s->h->export;
+
+	if (harness_sh("umount %s && mount -o uquota,gquota %s %s 2>/dev/null "
+		       "&& xfs_quota -x -c state %s | grep -q "
+		       "'Enforcement: ON'",
+		       path, s->h->loop, path, path) != 0) {
+		harness_free(s->h);
+		free(s);
+		print_message("this kernel's XFS keeps no quotas\n");
+		skip(); /* does not return */
+		return NULL;
+	}
+	assert_int_equal(harness_sh("chmod 777 %s && xfs_quota -x -c "
+				    "'limit bsoft=2m bhard=4m ihard=10 1000' "
+				    "%s",
+				    path, path),
+			 0);
+	site_start(s);
+	return s;
+}
+
+static void
+test_quota(void **state)
+{
+	static char data[1 << 20];
+	struct site *s = site_with_quota();
+	struct answer a;
+	uint64_t at;
+	int status;
+
+	ask_as(s->r, 1000, 2000);
+	assert_int_equal(ask(s->r,
+			     ask_create(&s->root, "f", GUARDED, ask_mode(0600)),
+			     &a),
+			 NFS3_OK);
+	for (at = 0, status = NFS3_OK; status == NFS3_OK; at += sizeof(data))
+		status =
+			ask(s->r,
+			    ask_write(&a.fh, at, data, sizeof(data), FILE_SYNC),
+			    NULL);
+	assert_int_equal(status, NFS3ERR_DQUOT);
+	assert_int_equal(getquota(s->r, 1, 1, s->h->export, USER, 1000), Q_OK);
+	assert_int_equal(word_of(s->r, 1), 1024);
+	assert_int_equal(word_of(s->r, 2), 1);
+	assert_int_equal(word_of(s->r, 3), 4096);
+	assert_int_equal(word_of(s->r, 4), 2048);
+	assert_in_range(word_of(s->r, 5), 2049, 4096);
+	assert_int_equal(word_of(s->r, 6), 10);
+	assert_int_equal(word_of(s->r, 7), 0);
+	assert_int_equal(word_of(s->r, 8), 1);
+	assert_in_range(word_of(s->r, 9), 1, 7 * 86400);
+	assert_int_equal(word_of(s->r, 10), 0);
+	assert_int_equal(getquota(s->r, 2, 2, s->h->export, GROUP, 2000), Q_OK);
+	assert_int_equal(word_of(s->r, 8), 1);
+	site_free(s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_permission),
+		cmocka_unit_test(test_quota),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
