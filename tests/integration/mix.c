@@ -2,6 +2,7 @@
 /* See mix.h: operations by chance. */
 #include "mix.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #define RECORD_BYTES 47008u
 #define NS_PER_S     1000000000ull
 #define TURN         200u /* operations */
+#define PLACES_MAX   16u
 
 enum mix_kind { MIX_WRITE, MIX_READ, MIX_COMMIT, MIX_TRUNCATE };
 
@@ -517,4 +519,21 @@ mix_check_cold(struct mix *m)
 	for (i = 0; i < m->files; i++)
 		shadow_check_file(m->file[i].shadow, m->file[i].path,
 				  m->file_bytes);
+}
+
+int
+mix_at_places(CMUnitTestFunction test, const struct mix_place *place,
+	      unsigned places)
+{
+	struct CMUnitTest tests[PLACES_MAX];
+	unsigned i;
+
+	assert(places <= PLACES_MAX);
+	for (i = 0; i < places; i++)
+		tests[i] = (struct CMUnitTest){
+			.name = place[i].name,
+			.test_func = test,
+			.initial_state = (void *)&place[i],
+		};
+	return _cmocka_run_group_tests("places", tests, places, NULL, NULL);
 }

@@ -70,4 +70,14 @@ uint64_t mix_random(uint64_t *state);
 /* NVNFSD_TEST_SECONDS, or what stands here. */
 unsigned mix_seconds(unsigned otherwise);
 
+/* Where the same test runs; its prestate. */
+struct mix_place {
+	const char *name, *fs;
+	unsigned sector; /* of its device */
+	const char *engine;
+};
+/* main's result: the test at each place. */
+int mix_at_places(CMUnitTestFunction test, const struct mix_place *place,
+		  unsigned places);
+
 #endif

@@ -148,27 +148,28 @@ start(struct world *w, const char *engine)
 }
 
 static void
-run(const char *fs, unsigned sector, const char *engine)
+run(void **state)
 {
+	const struct mix_place *p = *state;
 	struct world *w = calloc(1, sizeof(*w));
 	unsigned i;
 
 	assert_non_null(w);
 	w->h = harness_new(NULL);
-	if (!harness_mount(w->h, fs, sector, 512)) {
+	if (!harness_mount(w->h, p->fs, p->sector, 512)) {
 		harness_free(w->h);
 		free(w);
 		skip();
 		return;
 	}
-	w->cut_small = sector == 512;
-	w->mix.seed = 0x9e3779b97f4a7c15u ^ sector;
-	start(w, engine);
+	w->cut_small = p->sector == 512;
+	w->mix.seed = 0x9e3779b97f4a7c15u ^ p->sector;
+	start(w, p->engine);
 	mix_run(&w->mix);
 	print_message("%s/%u %s: %" PRIu64 " WRITEs, %" PRIu64
 		      " READs, %" PRIu64 " COMMITs, %" PRIu64
 		      " truncations, %" PRIu64 " local operations\n",
-		      fs, sector, engine, w->mix.writes, w->mix.reads,
+		      p->fs, p->sector, p->engine, w->mix.writes, w->mix.reads,
 		      w->mix.commits, w->mix.truncates, w->mix.locals);
 	mix_check(&w->mix);
 	assert_int_equal(harness_stat(w->h, "verifier_changes"), 0);
@@ -184,81 +185,21 @@ run(const char *fs, unsigned sector, const char *engine)
 	free(w);
 }
 
-static void
-test_xfs_4096(void **state)
-{
-	run("xfs", 4096, "uring");
-}
-
-static void
-test_xfs_512(void **state)
-{
-	run("xfs", 512, "uring");
-}
-
-static void
-test_ext4_4096(void **state)
-{
-	run("ext4", 4096, "uring");
-}
-
-static void
-test_ext4_512(void **state)
-{
-	run("ext4", 512, "uring");
-}
-
-static void
-test_btrfs(void **state)
-{
-	run("btrfs", 4096, "uring");
-}
-
-static void
-test_xfs_4096_threads(void **state)
-{
-	run("xfs", 4096, "threads");
-}
-
-static void
-test_xfs_512_threads(void **state)
-{
-	run("xfs", 512, "threads");
-}
-
-static void
-test_ext4_4096_threads(void **state)
-{
-	run("ext4", 4096, "threads");
-}
-
-static void
-test_ext4_512_threads(void **state)
-{
-	run("ext4", 512, "threads");
-}
-
-static void
-test_btrfs_threads(void **state)
-{
-	run("btrfs", 4096, "threads");
-}
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_xfs_4096),
-		cmocka_unit_test(test_xfs_512),
-		cmocka_unit_test(test_ext4_4096),
-		cmocka_unit_test(test_ext4_512),
-		cmocka_unit_test(test_btrfs),
-		cmocka_unit_test(test_xfs_4096_threads),
-		cmocka_unit_test(test_xfs_512_threads),
-		cmocka_unit_test(test_ext4_4096_threads),
-		cmocka_unit_test(test_ext4_512_threads),
-		cmocka_unit_test(test_btrfs_threads),
+	static const struct mix_place places[] = {
+		{ "xfs, 4096, uring", "xfs", 4096, "uring" },
+		{ "xfs, 512, uring", "xfs", 512, "uring" },
+		{ "ext4, 4096, uring", "ext4", 4096, "uring" },
+		{ "ext4, 512, uring", "ext4", 512, "uring" },
+		{ "btrfs, uring", "btrfs", 4096, "uring" },
+		{ "xfs, 4096, threads", "xfs", 4096, "threads" },
+		{ "xfs, 512, threads", "xfs", 512, "threads" },
+		{ "ext4, 4096, threads", "ext4", 4096, "threads" },
+		{ "ext4, 512, threads", "ext4", 512, "threads" },
+		{ "btrfs, threads", "btrfs", 4096, "threads" },
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return mix_at_places(run, places, sizeof(places) / sizeof(places[0]));
 }

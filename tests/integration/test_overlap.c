@@ -41,8 +41,9 @@ start(struct harness *h, struct mix *m, struct mix_file *file)
 }
 
 static void
-run(const char *fs, unsigned sector, const char *engine)
+run(void **state)
 {
+	const struct mix_place *p = *state;
 	struct harness *h = harness_new(NULL);
 	struct mix_file file;
 	struct mix m = { .file = &file,
@@ -50,27 +51,27 @@ run(const char *fs, unsigned sector, const char *engine)
 			 .in_flight = WRITERS,
 			 .file_bytes = FILE_BYTES,
 			 .bytes_max = 300u << 10,
-			 .seed = 88172645463325252u + sector,
+			 .seed = 88172645463325252u + p->sector,
 			 .seconds = mix_seconds(5) };
 
-	if (!harness_mount(h, fs, sector, 512)) {
+	if (!harness_mount(h, p->fs, p->sector, 512)) {
 		harness_free(h);
 		skip();
 	}
-	if (strcmp(fs, "btrfs") == 0) { /* which is not the default there */
+	if (strcmp(p->fs, "btrfs") == 0) { /* which is not the default there */
 		harness_arg(h, "--write-mode");
 		harness_arg(h, "direct");
 		harness_arg(h, "--read-mode");
 		harness_arg(h, "direct");
 	}
 	harness_arg(h, "--engine");
-	harness_arg(h, engine);
+	harness_arg(h, p->engine);
 	start(h, &m, &file);
 	mix_run(&m);
 	print_message("%s/%u %s: %" PRIu64 " WRITEs (%" PRIu64 " MiB), %" PRIu64
 		      " READs, %" PRIu64 " COMMITs\n",
-		      fs, sector, engine, m.writes, m.bytes >> 20, m.reads,
-		      m.commits);
+		      p->fs, p->sector, p->engine, m.writes, m.bytes >> 20,
+		      m.reads, m.commits);
 	mix_check(&m);
 	assert_int_equal(harness_stat(h, "verifier_changes"), 0);
 	/* Most of them large enough to be cut, and not there for nothing. */
@@ -87,60 +88,18 @@ run(const char *fs, unsigned sector, const char *engine)
 	harness_free(h);
 }
 
-static void
-test_xfs_4096(void **state)
-{
-	run("xfs", 4096, "uring");
-}
-
-static void
-test_xfs_512(void **state)
-{
-	run("xfs", 512, "uring");
-}
-
-static void
-test_ext4_4096(void **state)
-{
-	run("ext4", 4096, "uring");
-}
-
-static void
-test_ext4_512(void **state)
-{
-	run("ext4", 512, "uring");
-}
-
-static void
-test_btrfs(void **state)
-{
-	run("btrfs", 4096, "uring");
-}
-
-static void
-test_xfs_threads(void **state)
-{
-	run("xfs", 4096, "threads");
-}
-
-static void
-test_ext4_threads(void **state)
-{
-	run("ext4", 512, "threads");
-}
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_xfs_4096),
-		cmocka_unit_test(test_xfs_512),
-		cmocka_unit_test(test_ext4_4096),
-		cmocka_unit_test(test_ext4_512),
-		cmocka_unit_test(test_btrfs),
-		cmocka_unit_test(test_xfs_threads),
-		cmocka_unit_test(test_ext4_threads),
+	static const struct mix_place places[] = {
+		{ "xfs, 4096, uring", "xfs", 4096, "uring" },
+		{ "xfs, 512, uring", "xfs", 512, "uring" },
+		{ "ext4, 4096, uring", "ext4", 4096, "uring" },
+		{ "ext4, 512, uring", "ext4", 512, "uring" },
+		{ "btrfs, uring", "btrfs", 4096, "uring" },
+		{ "xfs, threads", "xfs", 4096, "threads" },
+		{ "ext4, threads", "ext4", 512, "threads" },
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return mix_at_places(run, places, sizeof(places) / sizeof(places[0]));
 }
