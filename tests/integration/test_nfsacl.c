@@ -482,6 +482,51 @@ test_without(void **state)
 	site_free(s);
 }
 
+/* Is it on the device when the reply is there? A copy of the device's bytes,
+ * mounted apart, shows it. */
+static void
+durable(const char *fs)
+{
+	struct site *s = site_prepare(engine, NULL, fs);
+	const char *options = strcmp(fs, "xfs") == 0 ? "nouuid" : "rw";
+	struct answer a;
+	uint64_t flushes;
+
+	/* No commit by the clock. */
+	if (strcmp(fs, "ext4") == 0)
+		assert_int_equal(harness_sh("mount -o remount,commit=3000 %s",
+					    s->h->export),
+				 0);
+	site_start(s);
+	assert_int_equal(ask(s->r,
+			     ask_create(&s->root, "f", GUARDED, ask_mode(0640)),
+			     &a),
+			 NFS3_OK);
+	flushes = harness_device_stat(s->h).flushes;
+	assert_int_equal(setacl(s->r, &a.fh, ACL, for_other, FOR_OTHER),
+			 NFS3_OK);
+	assert_true(harness_device_stat(s->h).flushes > flushes);
+	assert_int_equal(
+		harness_sh("cd %s && cp --sparse=always image crash && "
+			   "mkdir crashed && "
+			   "loop=$(losetup -b 4096 --show -f crash) && "
+			   "mount -o %s $loop crashed && "
+			   "{ getfacl -ncEp crashed/f | grep -q user:1004:rw-; "
+			   "rc=$?; umount crashed; losetup -d $loop; "
+			   "exit $rc; }",
+			   s->h->dir, options),
+		0);
+	site_free(s);
+}
+
+static void
+test_durable(void **state)
+{
+	durable("xfs");
+	durable("ext4");
+	durable("btrfs");
+}
+
 /* A retry is answered as the first was, and sets nothing again. */
 static void
 test_retry(void **state)
@@ -578,6 +623,7 @@ main(void)
 		cmocka_unit_test(test_read_only),
 		cmocka_unit_test(test_no_acl),
 		cmocka_unit_test(test_without),
+		cmocka_unit_test(test_durable),
 		cmocka_unit_test(test_retry),
 		cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_garbage),
