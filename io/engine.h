@@ -264,11 +264,9 @@ bool buf_pool_holds(const struct buf_pool *p, const void *addr, size_t n,
 
 /* net.c: sockets --------------------------------------------------------- */
 
-/* Listening TCP socket, SO_REUSEPORT and SO_REUSEADDR, IPV6_V6ONLY for v6.
- * addr's port 0 takes a free one, and addr is updated. -EADDRINUSE is found
- * although SO_REUSEPORT would share the port with a stranger: reuse is false
- * for the first socket of a port. */
-int net_listen(struct sockaddr_storage *addr, bool reuse, int *ret_fd);
+/* Listening TCP socket, SO_REUSEADDR, IPV6_V6ONLY for v6. addr's port 0 takes a
+ * free one, and addr is updated. The port is shared with nobody. */
+int net_listen(struct sockaddr_storage *addr, int *ret_fd);
 /* TCP_NODELAY, keepalive, and what a storage connection wants. */
 int net_tune(int fd);
 /* Where a connection's peer is this machine: set memory aside for what it

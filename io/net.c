@@ -46,14 +46,10 @@ addr_bytes(const struct sockaddr_storage *addr)
 					   : sizeof(struct sockaddr_in);
 }
 
-/*
- * The first socket of a port is bound without SO_REUSEPORT, so that a stranger
- * on that port is an error even where he would share it, and gets the option
- * afterwards, before it listens: that is when the kernel makes the group which
- * the further ones join.
- */
+/* Without SO_REUSEPORT: a stranger on that port is an error even where he would
+ * share it, and nobody joins later to take half of the connections. */
 static int
-listen_on(int fd, struct sockaddr_storage *addr, bool reuse)
+listen_on(int fd, struct sockaddr_storage *addr)
 {
 	socklen_t bytes = addr_bytes(addr);
 	int err;
@@ -61,12 +57,8 @@ listen_on(int fd, struct sockaddr_storage *addr, bool reuse)
 	err = option_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (!err && addr->ss_family == AF_INET6)
 		err = option_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	if (!err && reuse)
-		err = option_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (!err && bind(fd, (struct sockaddr *)addr, bytes) < 0)
 		err = -errno;
-	if (!err && !reuse)
-		err = option_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (!err && listen(fd, NET_BACKLOG) < 0)
 		err = -errno;
 	if (!err && getsockname(fd, (struct sockaddr *)addr, &bytes) < 0)
@@ -75,7 +67,7 @@ listen_on(int fd, struct sockaddr_storage *addr, bool reuse)
 }
 
 int
-net_listen(struct sockaddr_storage *addr, bool reuse, int *ret_fd)
+net_listen(struct sockaddr_storage *addr, int *ret_fd)
 {
 	struct sockaddr_storage bound = *addr;
 	int fd, err;
@@ -85,7 +77,7 @@ net_listen(struct sockaddr_storage *addr, bool reuse, int *ret_fd)
 	fd = socket(addr->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	err = listen_on(fd, &bound, reuse);
+	err = listen_on(fd, &bound);
 	if (err) {
 		close(fd);
 		return err;

@@ -204,7 +204,7 @@ open_one(struct server *s, struct sockaddr_storage addr, uint16_t *port,
 	}
 	set_port(&addr, *port);
 	l->addr = addr;
-	rc = net_listen(&l->addr, false, &l->fd);
+	rc = net_listen(&l->addr, &l->fd);
 	if (rc == -EADDRINUSE)
 		log_in_use(&addr, option);
 	else if (rc < 0 && !family_missing(rc))
