@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define PERM_BITS 7u
-#define COUNT_MIN 4u /* on the wire, where there is an ACL */
+#define COUNT_MIN 4u /* on the wire, of a valid ACL */
 
 static_assert(ACL_XATTR_BYTES_MAX ==
 		      sizeof(struct posix_acl_xattr_header) +
@@ -213,10 +213,18 @@ put_entry(XDR *x, const struct acl_entry *e, uint32_t flag,
 	       put_u32(x, e->perm & PERM_BITS);
 }
 
+/* Where it says no more than a mode, the wire has a mask behind the group.
+ * (What comes from a disk may be anything.) */
+static bool
+wants_mask(const struct acl *a)
+{
+	return a->count == COUNT_MIN - 1 && a->entry[1].tag == ACL_GROUP_OBJ;
+}
+
 static uint32_t
 wire_count(const struct acl *a)
 {
-	return a->count > 0 && a->count < COUNT_MIN ? COUNT_MIN : a->count;
+	return a->count + wants_mask(a);
 }
 
 uint32_t
@@ -229,7 +237,6 @@ bool
 acl_put_wire(XDR *x, const struct acl *a, bool entries, uint32_t flag,
 	     const struct acl_owner *owner)
 {
-	bool bare = wire_count(a) != a->count;
 	struct acl_entry mask = { .tag = ACL_MASK };
 	uint32_t i;
 
@@ -240,7 +247,7 @@ acl_put_wire(XDR *x, const struct acl *a, bool entries, uint32_t flag,
 		if (!put_entry(x, &a->entry[i], flag, owner))
 			return false;
 		mask.perm = a->entry[i].perm;
-		if (bare && a->entry[i].tag == ACL_GROUP_OBJ &&
+		if (i == 1 && wants_mask(a) &&
 		    !put_entry(x, &mask, flag, owner))
 			return false;
 	}

@@ -300,6 +300,21 @@ test_xattr(void **state)
 	assert_int_equal(acl_from_xattr(&a, expect, n), -EIO);
 }
 
+/* What is no valid ACL on the disk is told as it is, and told whole. */
+static void
+test_broken(void **state)
+{
+	struct acl a;
+
+	acl_from_mode(&a, 0640);
+	a.count = 2;
+	puts_wire(&a, true, 0, "00000002 00000002" USER_OBJ(6) GROUP_OBJ(4));
+	acl_from_mode(&a, 0640);
+	a.entry[1].tag = ACL_MASK;
+	puts_wire(&a, true, 0,
+		  "00000003 00000003" USER_OBJ(6) MASK(4) OTHER(0));
+}
+
 /* The longest fits, one more does not. */
 static void
 test_longest(void **state)
@@ -331,6 +346,7 @@ main(void)
 		cmocka_unit_test(test_extended),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_xattr),
+		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_longest),
 	};
 
