@@ -54,8 +54,8 @@ static const char *const read_reasons[] = {
 	[IO_DIRECT] = "nothing that the page cache would be good for",
 };
 static const char *const write_reasons[] = {
-	[IO_BUFFERED] = "it is written in small portions, or again, or read "
-			"soon, and fits into memory",
+	[IO_BUFFERED] = ("it is written in small portions, or again, or read "
+			 "soon, and fits into memory"),
 	[IO_DONTCACHE] = "it is written in small portions, and memory is short",
 	[IO_DIRECT] = "nothing that the page cache would be good for",
 };
