@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,17 @@ connect_to(int fd, uint16_t port)
 	return connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
 }
 
+/* No two connections of a test use the same: the server would take a call that
+ * another one has sent with it, and the same arguments, for a retransmission.
+ */
+static uint32_t
+first_xid(void)
+{
+	static _Atomic uint32_t connections;
+
+	return 0x10000u + (atomic_fetch_add(&connections, 1) << 20);
+}
+
 static struct raw *
 raw_new(int fd, uint16_t port)
 {
@@ -58,7 +70,7 @@ raw_new(int fd, uint16_t port)
 
 	assert_non_null(r);
 	r->fd = fd;
-	r->xid = 0x10000;
+	r->xid = first_xid();
 	r->flavor = 1;
 	r->out = malloc(RAW_RECORD_MAX);
 	r->in = malloc(RAW_RECORD_MAX);

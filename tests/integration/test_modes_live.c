@@ -118,7 +118,7 @@ ask(int fd, const char *text, char *reply, size_t bytes)
 	size_t at = 0;
 	ssize_t n;
 
-	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL) != (ssize_t)strlen(text))
 		return false;
 	do {
 		n = read(fd, reply + at, bytes - 1 - at);
