@@ -48,26 +48,52 @@ start() {
 	port=$(sed -nE 's/.* nfs=[^ ]*:([0-9]+) .*/\1/p' "$work/ready")
 }
 
-# run SCRIPT PATTERN...: what it prints of some WRITEs matches all of them.
-run() {
-	local script=$1 tracer pattern
-	shift
-	bpftrace "$script" >"$work/out" 2>&1 &
-	tracer=$!
+# Can bpftrace attach here to anything at all? Here: to the C library, which is
+# not ours, and finds what it is asked for.
+can_attach() {
+	local libc
+	libc=$(ldd "$(command -v bpftrace)" | awk '$1 == "libc.so.6" {print $3}')
+	bpftrace -e "uprobe:$libc:getpid {} BEGIN {exit()}" >"$work/out" 2>&1 &&
+		grep -q 'Attaching 2 probes' "$work/out"
+}
+
+# begun SCRIPT: the tracer says that it traces.
+begun() {
 	until grep -q '; Ctrl-C ends it' "$work/out"; do
 		kill -0 "$tracer" 2>/dev/null || {
-			echo "not run here: $(tail -n 1 "$work/out")"
-			return 0
+			cat "$work/out"
+			fail "$1 does not run"
 		}
 		sleep 0.05
 	done
+}
+
+# What comes each second has come, and all of it.
+ticked() {
+	local before
+	before=$(ticks)
+	until [ "$(ticks)" -ge $((before + 2)) ]; do
+		kill -0 "$tracer" || fail "the tracer has ended"
+		sleep 0.1
+	done
+}
+ticks() { grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}$' "$work/out"; }
+
+# run SCRIPT PATTERN...: what it prints of some WRITEs matches all of them.
+run() {
+	local script=$1 pattern
+	shift
+	bpftrace "$script" >"$work/out" 2>&1 &
+	tracer=$!
+	begun "$script"
 	"$load" --port "$port" --mount-port "$port" --export "$work/export" \
 		--size 20M --records 47008 --in-flight 4 write \
 		>"$work/json" || fail "no traffic"
-	# What comes each second shall come once.
-	sleep 1.5
-	kill -INT "$tracer"
-	wait "$tracer"
+	if grep -q '^interval' "$script"; then ticked; fi
+	# A first one can come before it listens.
+	while kill -INT "$tracer" 2>/dev/null; do sleep 0.2; done
+	wait "$tracer" || fail "$script ended badly: $(tail -n 5 "$work/out")"
+	tracer=
 	for pattern; do
 		grep -qE "$pattern" "$work/out" || {
 			cat "$work/out"
@@ -84,8 +110,8 @@ scripts() {
 	readelf -n "$binary" | grep -q 'Provider: nvnfsd' ||
 		skip "built without sys/sdt.h"
 	work=$(mktemp -d)
-	pid=
-	trap '[ -z "$pid" ] || kill "$pid"; wait; rm -rf "$work"' EXIT
+	pid='' tracer=''
+	trap 'kill -9 $pid $tracer 2>/dev/null; rm -rf "$work"' EXIT
 	for script in write-time split-map; do
 		sed "s|usdt:[^ :]*:nvnfsd:|usdt:$binary:nvnfsd:|" \
 			"$dir/$script.bt" >"$work/$script.bt"
@@ -94,6 +120,7 @@ scripts() {
 			fail "$script is not understood"
 		}
 	done
+	can_attach || skip "bpftrace cannot attach here: $(tail -n 1 "$work/out")"
 	start "$binary"
 	run "$work/write-time.bt" '@us\[1 to the cut\]' '@us\[3 in pieces\]' \
 		'@us\[4 to the reply\]' '@sync_us'
