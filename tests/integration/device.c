@@ -26,7 +26,7 @@ device_mount(struct harness *h, const char *fs, unsigned mib)
 	if (harness_sh("mkdir %s/small && "
 		       "mount -t tmpfs -o size=%uM none %s/small",
 		       h->dir, mib + SPARE_MIB, h->dir) != 0) {
-		print_message("no tmpfs can be mounted here\n");
+		print_message("skip: no tmpfs can be mounted here\n");
 		return false;
 	}
 	(void)snprintf(h->image, sizeof(h->image), "%.200s/small/image",

@@ -104,25 +104,50 @@ read_word(const char *command, char *out, size_t n)
 	return pclose(f) == 0 && ok;
 }
 
+/* A loop device over the image, and held open: detached while in use, it goes
+ * with its last user, so that of a test that was killed umount leaves nothing.
+ */
+static bool
+attach(struct harness *h)
+{
+	char command[900];
+
+	snprintf(command, sizeof(command),
+		 "losetup -b %u --show -f %s 2>/dev/null", h->sector, h->image);
+	if (!read_word(command, h->loop, sizeof(h->loop))) {
+		h->loop[0] = '\0';
+		return false;
+	}
+	h->loop_fd = open(h->loop, O_RDONLY | O_CLOEXEC);
+	assert_true(h->loop_fd >= 0);
+	assert_int_equal(harness_sh("losetup -d %s", h->loop), 0);
+	return true;
+}
+
+static void
+detach(struct harness *h)
+{
+	if (h->loop[0] != '\0')
+		assert_int_equal(close(h->loop_fd), 0);
+	h->loop[0] = '\0';
+}
+
 bool
 harness_mount(struct harness *h, const char *fs, unsigned sector, unsigned mib)
 {
-	char command[900];
 	const char *force = strcmp(fs, "ext4") == 0 ? "-F" : "-f";
 
 	if (h->image[0] == '\0')
 		snprintf(h->image, sizeof(h->image), "%s/image", h->dir);
 	assert_int_equal(harness_sh("truncate -s %uM %s", mib, h->image), 0);
-	snprintf(command, sizeof(command),
-		 "losetup -b %u --show -f %s 2>/dev/null", sector, h->image);
-	if (geteuid() != 0 || !read_word(command, h->loop, sizeof(h->loop))) {
-		h->loop[0] = '\0';
-		print_message("no loop device can be had here\n");
+	h->sector = sector;
+	if (geteuid() != 0 || !attach(h)) {
+		print_message("skip: no loop device can be had here\n");
 		return false;
 	}
 	if (harness_sh("mkfs.%s -q %s %s >%s/mkfs.log 2>&1 && mount %s %s", fs,
 		       force, h->loop, h->dir, h->loop, h->export) != 0) {
-		print_message("no %s can be made or mounted here\n", fs);
+		print_message("skip: no %s can be made or mounted here\n", fs);
 		return false;
 	}
 	assert_int_equal(chmod(h->export, 0777), 0);
@@ -136,6 +161,17 @@ harness_remount(struct harness *h)
 	assert_int_equal(harness_sh("umount %s && mount %s %s", h->export,
 				    h->loop, h->export),
 			 0);
+}
+
+void
+harness_exchange(struct harness *h, const char *name)
+{
+	assert_int_equal(h->pid, 0);
+	assert_int_equal(harness_sh("umount %s", h->export), 0);
+	detach(h);
+	assert_int_equal(harness_sh("mv %s/%s %s", h->dir, name, h->image), 0);
+	assert_true(attach(h));
+	assert_int_equal(harness_sh("mount %s %s", h->loop, h->export), 0);
 }
 
 static void
@@ -298,9 +334,9 @@ harness_free(struct harness *h)
 	/* Whoever is next has the limit of requests that a test has set. */
 	if (h->loop[0] != '\0')
 		harness_sh("cd /sys/block/%s/queue && "
-			   "cat max_hw_sectors_kb >max_sectors_kb; "
-			   "losetup -d %s",
-			   h->loop + 5, h->loop);
+			   "cat max_hw_sectors_kb >max_sectors_kb",
+			   h->loop + 5);
+	detach(h);
 	unmount_below(h, "-l");
 	harness_sh("rm -rf --one-file-system %s", h->dir);
 	free(h);

@@ -47,6 +47,8 @@ struct harness {
 	pid_t pid; /* 0: not running */
 	uint16_t port, mount_port;
 	char loop[64]; /* loop device under export, "" if none */
+	int loop_fd;   /* holds it where it is */
+	unsigned sector;
 	char image[300];
 	struct harness *next; /* private to harness.c */
 };
@@ -65,6 +67,9 @@ bool harness_mount(struct harness *h, const char *fs, unsigned sector,
 /* Unmount and mount it again: nothing of it is in the page cache then. Only
  * while no server runs. */
 void harness_remount(struct harness *h);
+/* Likewise with dir/name in the image's place: as after a crash when that was
+ * copied. */
+void harness_exchange(struct harness *h, const char *name);
 /* Run NVNFSD (environment variable) and wait for its ready line. */
 void harness_start(struct harness *h);
 /* As harness_start, but the server is expected to exit by itself; its status.

@@ -15,7 +15,7 @@ oracle_there(void)
 {
 	if (geteuid() == 0)
 		return true;
-	print_message("only root can be somebody else\n");
+	print_message("skip: only root can be somebody else\n");
 	return false;
 }
 

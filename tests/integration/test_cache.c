@@ -361,8 +361,8 @@ warm(const char *engine, uint64_t stride, int stable)
 	harness_stop(h);
 	harness_free(h);
 	if (tries == WARM_TRIES) {
-		print_message("the machine is short of memory: the page cache "
-			      "loses pages that nobody touches\n");
+		print_message("skip: the machine is short of memory: the page "
+			      "cache loses pages that nobody touches\n");
 		skip();
 	}
 }

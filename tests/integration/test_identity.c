@@ -372,7 +372,7 @@ test_secure(void **state)
 	struct raw_fh root;
 
 	if (geteuid() != 0) {
-		print_message("a reserved port takes root\n");
+		print_message("skip: a reserved port takes root\n");
 		skip();
 	}
 	harness_start(s->h);
@@ -469,7 +469,7 @@ test_manage_gids(void **state)
 	unsigned i;
 
 	if (harness_sh("unshare -m true 2>/dev/null") != 0) {
-		print_message("no mount namespace can be had here\n");
+		print_message("skip: no mount namespace can be had here\n");
 		skip();
 	}
 	write_accounts(s);

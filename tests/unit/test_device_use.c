@@ -35,7 +35,7 @@ must_run(void)
 {
 	if (env.why == NULL)
 		return;
-	print_message("skipped: %s\n", env.why);
+	print_message("skip: %s\n", env.why);
 	skip();
 }
 
@@ -467,7 +467,7 @@ torn_free(void **state)
 	open_torn_free();
 	c = volume_counters(env.volume);
 	if (volume_facts(env.volume)->atomic_bytes_max < 65536) {
-		print_message("skipped: %s\n",
+		print_message("skip: %s\n",
 			      volume_facts(env.volume)->atomic_why);
 		close_volume();
 		skip();

@@ -106,8 +106,10 @@ test_rounded_times(void **state)
 	assert_int_equal(rmdir(mnt), 0);
 	assert_int_equal(unlink(image), 0);
 	assert_int_equal(rmdir(dir), 0);
-	if (!mounted)
+	if (!mounted) {
+		print_message("skip: no ext4 on a loop device\n");
 		skip();
+	}
 }
 
 static void

@@ -48,11 +48,11 @@ ask(const char *attribute, const char *text, struct nfs3_fsinfo_res *ret,
 		env_stop(&env);
 	}
 	sysfs_remove();
-	if (r != 0)
+	/* No device where it is a tmpfs after all. */
+	if (r != 0 || facts->device[0] == '\0') {
+		print_message("skip: no file system on a device here\n");
 		skip();
-	/* It is a tmpfs after all, on no device. */
-	if (facts->device[0] == '\0')
-		skip();
+	}
 }
 
 static void
@@ -85,8 +85,10 @@ multiple(void **state)
 	struct split s;
 
 	ask(NULL, NULL, &res, &facts);
-	if (facts.cut_bytes == 0) /* no direct I/O here */
+	if (facts.cut_bytes == 0) {
+		print_message("skip: no direct I/O here\n");
 		skip();
+	}
 	assert_int_equal(res.wtmult, 4096);
 	split_write(&s, 47008, 47008, facts.cut_bytes, 0, IO_DIRECT);
 	assert_int_equal(s.middle.offset, 49152);

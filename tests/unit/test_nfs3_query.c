@@ -216,8 +216,10 @@ test_link_max(void **state)
 	char name[16];
 	uint32_t i;
 
-	if (facts->fs_type != 0xEF53)
+	if (facts->fs_type != 0xEF53) {
+		print_message("skip: the export is not on ext4\n");
 		skip();
+	}
 	assert_int_equal(query(nfs3_pathconf, "."), NFS3_OK);
 	env_file(&env, ENV_RW, "f", "", 0644, 0);
 	for (i = 1; i < env.rq.res.pathconf.linkmax; i++) {

@@ -363,8 +363,10 @@ too_few_threads(void **state)
 	pid_t pid;
 	int status;
 
-	if (geteuid() != 0)
+	if (geteuid() != 0) {
+		print_message("skip: not root\n");
 		skip();
+	}
 	pid = fork();
 	if (pid == 0)
 		_exit(child_too_few_threads(backend_of(state)));
