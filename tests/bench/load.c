@@ -337,6 +337,13 @@ descriptors_raise(void)
 	(void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
+static void
+interrupt(int sig)
+{
+	(void)sig;
+	run_interrupted = 1;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -362,7 +369,7 @@ main(int argc, char **argv)
 			goto usage;
 	}
 	if (l.opt.until_interrupt)
-		(void)signal(SIGINT, run_interrupt);
+		(void)signal(SIGINT, interrupt);
 	if (optind != argc - 1 || !operation(&l.opt, argv[optind]) ||
 	    !options_check(&l.opt))
 		goto usage;

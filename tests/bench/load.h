@@ -7,6 +7,7 @@
 #define NVNFSD_LOAD_H
 
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ struct load_options {
 	bool no_mount;      /* a handle of zeros: for relay and sink */
 	const char *syncfs; /* a directory: synced before it counts as stable */
 	uint64_t seconds;   /* 0: until the records are done */
-	bool until_interrupt;  /* over and over until run_interrupt */
+	bool until_interrupt;  /* over and over until run_interrupted */
 	uint64_t hold_seconds; /* all connections kept open, at the end */
 	bool set_ids;
 	int uid, gid;
@@ -159,8 +160,9 @@ void run_fini(struct load *l);
 /* The whole workload, COMMIT and what must be sent again included. True when
  * every byte was done as asked. */
 bool run(struct load *l);
-/* A signal handler: it ends until_interrupt's going over the records. */
-void run_interrupt(int sig);
+/* A signal handler sets it: that ends until_interrupt's going over the records.
+ */
+extern volatile sig_atomic_t run_interrupted;
 /* From conn.c: c can take requests; or it went down, and what it had in flight
  * waits for its return. */
 void run_ready(struct load *l, struct conn *c);

@@ -19,21 +19,14 @@
 
 static void slot_send(struct slot *s);
 
-static volatile sig_atomic_t interrupted;
-
-void
-run_interrupt(int sig)
-{
-	(void)sig;
-	interrupted = 1;
-}
+volatile sig_atomic_t run_interrupted;
 
 /* Does a writer that has come to the end begin again? */
 static bool
 goes_on(const struct load *l)
 {
-	return !l->settling &&
-	       (l->opt.seconds > 0 || (l->opt.until_interrupt && !interrupted));
+	return !l->settling && (l->opt.seconds > 0 ||
+				(l->opt.until_interrupt && !run_interrupted));
 }
 
 static uint64_t
