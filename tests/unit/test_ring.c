@@ -183,6 +183,9 @@ small_exhaustion(void **state)
 	send_bytes(loud[0], 3);
 	task_start(f->r, &silent);
 	task_start(f->r, &talking);
+	/* sqpoll's thread may not have got to them yet. */
+	while (atomic_load(&reactor_counters(f->r)->small_waits) < 3)
+		sched_yield();
 	assert_int_equal(want.finished + silent.finished + talking.finished, 0);
 	visit(f->r, small_give_visit, held[--n]);
 	assert_int_equal(task_wait(&want), 1);
