@@ -59,7 +59,7 @@ can_attach() {
 
 # begun SCRIPT: the tracer says that it traces.
 begun() {
-	until grep -q '; Ctrl-C ends it' "$work/out"; do
+	until grep -qs '; Ctrl-C ends it' "$work/out"; do
 		kill -0 "$tracer" 2>/dev/null || {
 			cat "$work/out"
 			fail "$1 does not run"
@@ -83,6 +83,7 @@ ticks() { grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}$' "$work/out"; }
 run() {
 	local script=$1 pattern
 	shift
+	rm -f "$work/out" # the last script's says that it traces, too
 	bpftrace "$script" >"$work/out" 2>&1 &
 	tracer=$!
 	begun "$script"
