@@ -79,6 +79,18 @@ harness_new(const char *options)
 }
 
 void
+harness_conf(struct harness *h, const char *text)
+{
+	FILE *f;
+
+	snprintf(h->conf, sizeof(h->conf), "%s/conf", h->dir);
+	f = fopen(h->conf, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+void
 harness_arg(struct harness *h, const char *arg)
 {
 	assert_true(h->arg_count + 1 < HARNESS_ARGS_MAX);
@@ -199,7 +211,7 @@ child(struct harness *h, int out)
 	argv[n++] = "--state-dir";
 	argv[n++] = state;
 	argv[n++] = "--config";
-	argv[n++] = "/dev/null";
+	argv[n++] = h->conf[0] != '\0' ? h->conf : "/dev/null";
 	argv[n++] = h->exports[0] != '\0' ? "--exports" : "--export";
 	argv[n++] = h->exports[0] != '\0' ? h->exports : line;
 	for (i = 0; i < h->arg_count; i++)

@@ -40,6 +40,7 @@ struct harness {
 	char export[300];  /* dir/export, or where harness_mount put a device */
 	char client[400];  /* CLIENT(options) of the export line */
 	char exports[300]; /* a file of exports instead of that line, or "" */
+	char conf[300];    /* harness_conf wrote it, or "" */
 	const char *args[HARNESS_ARGS_MAX]; /* further ones, NULL-terminated */
 	unsigned arg_count;
 	const char *env[8]; /* NAME=VALUE for the server, NULL-terminated */
@@ -57,6 +58,9 @@ struct harness {
  * line, as "rw,no_root_squash,insecure" (which NULL stands for). */
 struct harness *harness_new(const char *options);
 void harness_arg(struct harness *h, const char *arg); /* kept by pointer */
+/* Write the server's nvnfsd.conf, which it reads when it starts, or by SIGHUP.
+ */
+void harness_conf(struct harness *h, const char *text);
 void harness_env(struct harness *h, const char *name_value);
 /* A file system of mib MiB on a loop device under export; fs is "xfs", "ext4"
  * or "btrfs", sector 512 or 4096. False (and a printed reason) where this

@@ -13,15 +13,12 @@ peers_world_new(const char *engine, const char *limits)
 {
 	static struct peers_world world;
 	struct peers_world *w = &world;
+	char conf[300];
 
 	memset(w, 0, sizeof(*w));
 	w->h = harness_new(NULL);
-	(void)snprintf(w->config, sizeof(w->config), "%.200s/conf", w->h->dir);
-	assert_int_equal(
-		harness_sh("printf '[limits]\\n%s\\n' >%s", limits, w->config),
-		0);
-	harness_arg(w->h, "--config");
-	harness_arg(w->h, w->config);
+	(void)snprintf(conf, sizeof(conf), "[limits]\n%s\n", limits);
+	harness_conf(w->h, conf);
 	harness_arg(w->h, "--engine");
 	harness_arg(w->h, engine);
 	harness_arg(w->h, "--threads");

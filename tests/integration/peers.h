@@ -14,7 +14,6 @@
 
 struct peers_world {
 	struct harness *h;
-	char config[300];
 	struct raw *good; /* a client that behaves */
 	struct raw_fh root, fh;
 };

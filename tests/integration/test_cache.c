@@ -153,19 +153,15 @@ check_last_generation(const struct stream *s)
 static bool
 start(struct harness *h, const char *engine, unsigned mib)
 {
-	static char config[300];
+	char conf[60];
 
 	if (!harness_mount(h, "xfs", 4096, mib)) {
 		harness_free(h);
 		return false;
 	}
-	(void)snprintf(config, sizeof(config), "%s/conf", h->dir);
-	assert_int_equal(
-		harness_sh("printf '[limits]\\nbuffer-memory = %luM\\n' >%s",
-			   POOL_MIB, config),
-		0);
-	harness_arg(h, "--config");
-	harness_arg(h, config);
+	(void)snprintf(conf, sizeof(conf), "[limits]\nbuffer-memory = %luM\n",
+		       POOL_MIB);
+	harness_conf(h, conf);
 	/* With one a core, the least that they need is more on some machines.
 	 */
 	harness_arg(h, "--threads");

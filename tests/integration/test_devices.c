@@ -17,14 +17,9 @@ static const char *engine = "uring";
 static struct site *
 site_told(const char *options)
 {
-	static char conf[400];
 	struct site *s = site_prepare(engine, options, "xfs");
 
-	(void)snprintf(conf, sizeof(conf), "%s/conf", s->h->dir);
-	assert_int_equal(
-		harness_sh("printf '[log]\\nlevel = info\\n' >%s", conf), 0);
-	harness_arg(s->h, "--config");
-	harness_arg(s->h, conf);
+	harness_conf(s->h, "[log]\nlevel = info\n");
 	return s;
 }
 

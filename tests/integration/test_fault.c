@@ -16,7 +16,7 @@
 struct world {
 	struct harness *h;
 	char fault[200]; /* NVNFSD_FAULT=..., read by the next server */
-	char config[300], name[32];
+	char name[32];
 	bool strict;
 	unsigned run;
 	unsigned hits; /* of the last run */
@@ -41,11 +41,8 @@ world_new(const char *engine, const char *threads)
 	w->h = harness_new(NULL);
 	if (!harness_mount(w->h, "xfs", 4096, 320))
 		skip();
-	(void)snprintf(w->config, sizeof(w->config), "%s/conf", w->h->dir);
 	/* As little as there can be: it is registered at each start. */
-	harness_sh("printf '[limits]\\nbuffer-memory = 32M\\n' >%s", w->config);
-	harness_arg(w->h, "--config");
-	harness_arg(w->h, w->config);
+	harness_conf(w->h, "[limits]\nbuffer-memory = 32M\n");
 	harness_arg(w->h, "--engine");
 	harness_arg(w->h, engine);
 	harness_arg(w->h, "--threads");

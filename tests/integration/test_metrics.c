@@ -312,15 +312,8 @@ static struct site *
 site_with_metrics(void)
 {
 	struct site *s = site_prepare("uring", NULL, NULL);
-	static char config[300];
 
-	(void)snprintf(config, sizeof(config), "%.200s/conf", s->h->dir);
-	assert_int_equal(harness_sh("printf '[metrics]\\nlisten = "
-				    "127.0.0.1:0\\n' >%s",
-				    config),
-			 0);
-	harness_arg(s->h, "--config");
-	harness_arg(s->h, config);
+	harness_conf(s->h, "[metrics]\nlisten = 127.0.0.1:0\n");
 	site_start(s);
 	return s;
 }
@@ -443,14 +436,10 @@ test_labels(void **state)
 	(void)snprintf(exports, sizeof(exports), "%s/a\"b\\c", h->dir);
 	assert_int_equal(
 		harness_sh("mkdir '%s' && printf '%%s *(rw,insecure)\\n"
-			   "' '%s/a\\042b\\134c' >%s && "
-			   "printf '[metrics]\\nlisten = "
-			   "127.0.0.1:0\\n' >%s/conf",
-			   exports, h->dir, h->exports, h->dir),
+			   "' '%s/a\\042b\\134c' >%s",
+			   exports, h->dir, h->exports),
 		0);
-	(void)snprintf(exports, sizeof(exports), "%s/conf", h->dir);
-	harness_arg(h, "--config");
-	harness_arg(h, exports);
+	harness_conf(h, "[metrics]\nlisten = 127.0.0.1:0\n");
 	harness_start(h);
 	m = scrape_read(metrics_port(h));
 	assert_true(sum_of(m, "nvnfsd_writes_total", "/a\\\"b\\\\c\"", &n) ==
@@ -467,15 +456,11 @@ test_listener(void **state)
 {
 	struct site *s = site_with_metrics();
 	struct harness *h = harness_new(NULL);
-	char config[300];
+	char conf[60];
 
-	(void)snprintf(config, sizeof(config), "%.200s/conf", h->dir);
-	assert_int_equal(harness_sh("printf '[metrics]\\nlisten = "
-				    "127.0.0.1:%u\\n' >%s",
-				    metrics_port(s->h), config),
-			 0);
-	harness_arg(h, "--config");
-	harness_arg(h, config);
+	(void)snprintf(conf, sizeof(conf), "[metrics]\nlisten = 127.0.0.1:%u\n",
+		       metrics_port(s->h));
+	harness_conf(h, conf);
 	assert_int_equal(harness_run(h), 1);
 	assert_true(harness_logged(h, "cannot listen for metrics"));
 	harness_free(h);

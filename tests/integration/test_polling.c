@@ -13,26 +13,10 @@
 #define FILES          2u
 
 static void
-write_conf(const char *path)
-{
-	FILE *f = fopen(path, "we");
-
-	assert_non_null(f);
-	assert_true(fputs("[nfsd]\nthreads = 2\nsqpoll = yes\n"
-			  "sqpoll-idle = 10\nbusy-poll = 20\niopoll = yes\n",
-			  f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void
 polling_start(struct harness *h, const char *engine)
 {
-	static char conf[300];
-
-	(void)snprintf(conf, sizeof(conf), "%s/conf", h->dir);
-	write_conf(conf);
-	harness_arg(h, "--config");
-	harness_arg(h, conf);
+	harness_conf(h, "[nfsd]\nthreads = 2\nsqpoll = yes\n"
+			"sqpoll-idle = 10\nbusy-poll = 20\niopoll = yes\n");
 	harness_arg(h, "--engine");
 	harness_arg(h, engine);
 	harness_start(h);

@@ -12,29 +12,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void
-write_conf(const struct site *s, const char *text)
-{
-	char path[300];
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "%s/conf", s->h->dir);
-	f = fopen(path, "we");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
 static struct site *
 site_with_conf(const char *text)
 {
-	static char path[300];
 	struct site *s = site_prepare("uring", NULL, NULL);
 
-	(void)snprintf(path, sizeof(path), "%s/conf", s->h->dir);
-	write_conf(s, text);
-	harness_arg(s->h, "--config");
-	harness_arg(s->h, path);
+	harness_conf(s->h, text);
 	site_start(s);
 	return s;
 }
@@ -45,7 +28,7 @@ reload(struct site *s, const char *text, const char *said)
 {
 	unsigned before = harness_log_count(s->h, said);
 
-	write_conf(s, text);
+	harness_conf(s->h, text);
 	harness_signal(s->h, SIGHUP);
 	while (harness_log_count(s->h, said) == before)
 		usleep(2000);

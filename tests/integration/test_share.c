@@ -26,19 +26,10 @@ static struct harness *
 start(const char *engine)
 {
 	struct harness *h = harness_new(NULL);
-	static char conf[300];
-	FILE *f;
 
-	(void)snprintf(conf, sizeof(conf), "%s/conf", h->dir);
-	f = fopen(conf, "w");
-	assert_non_null(f);
 	/* The least that a thread can have. */
-	assert_true(fputs("[nfsd]\nthreads = 1\n[limits]\n"
-			  "buffer-memory = 1M\n",
-			  f) >= 0);
-	assert_int_equal(fclose(f), 0);
-	harness_arg(h, "--config");
-	harness_arg(h, conf);
+	harness_conf(h, "[nfsd]\nthreads = 1\n[limits]\n"
+			"buffer-memory = 1M\n");
 	harness_arg(h, "--engine");
 	harness_arg(h, engine);
 	return h;
