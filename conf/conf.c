@@ -339,6 +339,8 @@ conf_print(const struct conf *c, FILE *out)
 		(void)fprintf(out, "host = %s\n", c->hosts[i]);
 	(void)fprintf(out, "port = %u\nthreads = %u\n", c->port, c->threads);
 	print_polling(c, out);
+	if (c->stop_timeout_s)
+		(void)fprintf(out, "stop-timeout = %u\n", c->stop_timeout_s);
 	for (unsigned i = 0; conf_policy_name(i); i++) {
 		if (!conf_policy_has(&c->policy, i))
 			continue;

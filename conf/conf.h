@@ -92,6 +92,7 @@ struct conf {
 	bool sqpoll, iopoll;
 	unsigned sqpoll_idle_ms; /* 0: default */
 	unsigned busy_poll_us;   /* 0: none */
+	unsigned stop_timeout_s; /* 0: default */
 	struct conf_policy policy;
 	/* [mountd] */
 	bool has_mount_port;

@@ -19,6 +19,7 @@
 #define BUFFER_MEMORY_MIN (1u << 20)
 #define SQPOLL_IDLE_MS    60000u
 #define BUSY_POLL_US      100000u
+#define STOP_TIMEOUT_S    3600u
 
 struct key;
 
@@ -48,6 +49,8 @@ static const struct key keys[] = {
 	  SQPOLL_IDLE_MS },
 	{ "nfsd", "busy-poll", set_count, FIELD(busy_poll_us), BUSY_POLL_US },
 	{ "nfsd", "iopoll", set_bool, FIELD(iopoll) },
+	{ "nfsd", "stop-timeout", set_count, FIELD(stop_timeout_s),
+	  STOP_TIMEOUT_S },
 	{ "nfsd", "read-mode", set_policy },
 	{ "nfsd", "write-mode", set_policy },
 	{ "nfsd", "edges", set_policy },

@@ -21,7 +21,7 @@
 
 #define DRC_ENTRIES_MAX    16384u
 #define DRC_BYTES_MAX      (16u << 20)
-#define DRAIN_NS           (20ull * 1000000000)
+#define STOP_TIMEOUT_S     20u
 #define SYNC_NS            (180ull * 1000000000) /* a slow disk, much dirty */
 #define EXPORTS_DIR_SUFFIX ".d"
 #define UNEXPORT_NS        (10ull * 1000000000)
@@ -384,6 +384,7 @@ take_conf(struct server *s, const struct conf *conf)
 {
 	log_fixed(&s->conf, conf);
 	s->conf.policy = conf->policy;
+	s->conf.stop_timeout_s = conf->stop_timeout_s;
 	s->manage_gids = conf->manage_gids;
 	s->conns_max = conns_max(conf);
 	s->calls_per_conn = calls_per_conn(conf);
@@ -493,9 +494,13 @@ server_unexport(struct server *s, const char *path)
  * ----------------------------------------------------------------------------------
  */
 
+/* Until all shards are, or for as long as the configuration says. */
 static bool
-wait_drained(struct server *s, uint64_t deadline_ns)
+wait_drained(struct server *s)
 {
+	unsigned seconds = s->conf.stop_timeout_s > 0 ? s->conf.stop_timeout_s
+						      : STOP_TIMEOUT_S;
+	uint64_t deadline_ns = monotonic_ns() + seconds * 1000000000ull;
 	struct timespec t = { .tv_sec = (time_t)(deadline_ns / 1000000000),
 			      .tv_nsec = (long)(deadline_ns % 1000000000) };
 	bool all;
@@ -515,13 +520,13 @@ stop_shards(struct server *s)
 	unsigned i;
 
 	reactor_post(s->shard[0]->reactor, &s->shard[0]->stop);
-	if (wait_drained(s, monotonic_ns() + DRAIN_NS))
+	if (wait_drained(s))
 		return 0;
 	log_msg(LOG_WARNING_, "calls are still in service: their connections "
 			      "are closed");
 	for (i = 0; i < s->shards; i++)
 		reactor_post(s->shard[i]->reactor, &s->shard[i]->force);
-	return wait_drained(s, monotonic_ns() + DRAIN_NS) ? 0 : -EBUSY;
+	return wait_drained(s) ? 0 : -EBUSY;
 }
 
 int

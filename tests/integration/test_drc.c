@@ -353,22 +353,17 @@ test_stop(void **state)
 	site_free(s);
 }
 
-/* It waits for its calls, but not for ever (20 s): then their connections end,
- * those of retries too, and what a call answers later goes nowhere. */
+/* It waits for its calls, but not for ever: then their connections end, those
+ * of retries too, and what a call answers later goes nowhere. */
 static void
 test_forced_stop(void **state)
 {
-	const char *seconds = getenv("NVNFSD_TEST_SECONDS");
-	struct site *s;
+	struct site *s = site_prepare(engine, NULL, "xfs");
 	struct raw *r[3];
 	unsigned i;
 
-	if (seconds == NULL || strtoul(seconds, NULL, 10) < 60) {
-		print_message("left out, since it takes half a minute: "
-			      "NVNFSD_TEST_SECONDS is below 60\n");
-		return;
-	}
-	s = site_on_device();
+	harness_conf(s->h, "[nfsd]\nstop-timeout = 1\n");
+	site_start(s);
 	begin(s, "d");
 	for (i = 0; i < 3; i++)
 		r[i] = attach(s);
