@@ -421,6 +421,16 @@ write_part(struct join_block *b, uint32_t from, uint32_t to)
 	return 0;
 }
 
+/* What was acknowledged long ago is not lost with the first write that fails.
+ */
+static int
+write_out(struct join_block *b, uint32_t from, uint32_t to)
+{
+	int r = write_part(b, from, to);
+
+	return r == 0 ? 0 : write_part(b, from, to);
+}
+
 static struct join_block *
 any_block(struct inode *i)
 {
@@ -452,10 +462,10 @@ join_write_out(struct inode *i)
 		bool full = b->full; /* then its range comes, after ours */
 		int r;
 
-		r = b->front >= b->back ? write_part(b, 0, b->bytes)
-					: write_part(b, 0, b->front);
+		r = b->front >= b->back ? write_out(b, 0, b->bytes)
+					: write_out(b, 0, b->front);
 		if (r == 0 && b->front < b->back)
-			r = write_part(b, b->back, b->bytes);
+			r = write_out(b, b->back, b->bytes);
 		if (r != 0)
 			ledger_fail(b->file, "edge", r);
 		count_add(&volume_counters(b->file->volume)->edges_unjoined, 1);
