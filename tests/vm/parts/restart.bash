@@ -170,6 +170,21 @@ restart_unmounted() {
 	umount /mnt/c
 }
 
+# Who has the port already is named: here the kernel's own server.
+restart_port_taken() {
+	only_nvnfsd
+	modprobe nfsd
+	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+	systemctl stop nvnfsd
+	echo tcp 2049 >/proc/fs/nfsd/portlist
+	echo 1 >/proc/fs/nfsd/threads
+	refused "port 2049 is in use by the kernel's NFS server: stop it .*nfs-server" \
+		timeout 60 nvnfsd --state-dir /run/other
+	echo 0 >/proc/fs/nfsd/threads
+	umount /proc/fs/nfsd
+	systemctl start nvnfsd
+}
+
 part_restart() {
 	mount_both || return
 	check killed under killing
@@ -183,4 +198,5 @@ part_restart() {
 	check rights-shrink restart_rights
 	check moved-out restart_moved_out
 	check unmounted restart_unmounted
+	check port-taken restart_port_taken
 }
