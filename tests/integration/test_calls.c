@@ -181,7 +181,7 @@ test_refusals(void **state)
 	assert_int_equal(r->accept_stat, 2); /* PROG_MISMATCH */
 	assert_true(r->low == 3 && r->high == 3);
 	raw_build(r, 100005, 3, 0, NULL, NULL);
-	send_word(r, 4, 2);
+	send_word(r, 4, 4);
 	assert_int_equal(r->accept_stat, 2);
 	assert_true(r->low == 1 && r->high == 3);
 	raw_build(r, 100003, 3, 0, NULL, NULL);
