@@ -151,6 +151,10 @@ typedef uint32_t raw_zdr_fn(ZDR *zdr, void *object);
 uint32_t raw_build(struct raw *r, uint32_t prog, uint32_t vers, uint32_t proc,
 		   raw_zdr_fn *encode, void *args);
 void raw_append(struct raw *r, const void *bytes, uint32_t n);
+/* A word, and an opaque<> or string<>; the word at a place of the reply. */
+void raw_put(struct raw *r, uint32_t word);
+void raw_put_opaque(struct raw *r, const void *bytes, uint32_t n);
+uint32_t raw_get(const struct raw *r, uint32_t at);
 /* Send out as one fragment. */
 void raw_send(struct raw *r);
 /* Likewise; false when the connection has ended. */

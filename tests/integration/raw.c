@@ -21,15 +21,25 @@ struct raw_memory {
 	struct raw_memory *next;
 };
 
-static void
-put(struct raw *r, uint32_t word)
+void
+raw_put(struct raw *r, uint32_t word)
 {
 	word = htonl(word);
 	raw_append(r, &word, 4);
 }
 
-static uint32_t
-get(const struct raw *r, uint32_t at)
+void
+raw_put_opaque(struct raw *r, const void *bytes, uint32_t n)
+{
+	static const char pad[3];
+
+	raw_put(r, n);
+	raw_append(r, bytes, n);
+	raw_append(r, pad, -n & 3);
+}
+
+uint32_t
+raw_get(const struct raw *r, uint32_t at)
 {
 	uint32_t word = 0;
 
@@ -147,20 +157,20 @@ put_cred(struct raw *r)
 {
 	uint32_t i;
 
-	put(r, r->flavor);
+	raw_put(r, r->flavor);
 	if (r->flavor != 1) {
-		put(r, 0);
+		raw_put(r, 0);
 		return;
 	}
-	put(r, 4 + 4 + 8 + 8 + 4 + 4 * r->gids);
-	put(r, 0); /* stamp */
-	put(r, 5);
+	raw_put(r, 4 + 4 + 8 + 8 + 4 + 4 * r->gids);
+	raw_put(r, 0); /* stamp */
+	raw_put(r, 5);
 	raw_append(r, "raw-c\0\0\0", 8);
-	put(r, r->uid);
-	put(r, r->gid);
-	put(r, r->gids);
+	raw_put(r, r->uid);
+	raw_put(r, r->gid);
+	raw_put(r, r->gids);
 	for (i = 0; i < r->gids; i++)
-		put(r, r->gid_list[i]);
+		raw_put(r, r->gid_list[i]);
 }
 
 uint32_t
@@ -170,15 +180,15 @@ raw_build(struct raw *r, uint32_t prog, uint32_t vers, uint32_t proc,
 	ZDR zdr;
 
 	r->out_bytes = 0;
-	put(r, r->xid);
-	put(r, 0);
-	put(r, 2);
-	put(r, prog);
-	put(r, vers);
-	put(r, proc);
+	raw_put(r, r->xid);
+	raw_put(r, 0);
+	raw_put(r, 2);
+	raw_put(r, prog);
+	raw_put(r, vers);
+	raw_put(r, proc);
 	put_cred(r);
-	put(r, 0); /* verifier: AUTH_NONE */
-	put(r, 0);
+	raw_put(r, 0); /* verifier: AUTH_NONE */
+	raw_put(r, 0);
 	if (args != NULL) {
 		libnfs_zdrmem_create(&zdr, (char *)r->out + r->out_bytes,
 				     RAW_RECORD_MAX - r->out_bytes, ZDR_ENCODE);
@@ -267,22 +277,22 @@ take_header(struct raw *r)
 {
 	uint32_t verf;
 
-	r->reply_xid = get(r, 0);
-	assert_int_equal(get(r, 4), 1);
-	r->reply_stat = get(r, 8);
+	r->reply_xid = raw_get(r, 0);
+	assert_int_equal(raw_get(r, 4), 1);
+	r->reply_stat = raw_get(r, 8);
 	if (r->reply_stat == 1) { /* denied: RPC_MISMATCH or AUTH_ERROR */
-		r->accept_stat = get(r, 12);
-		r->low = get(r, 16);
-		r->high = r->accept_stat == 0 ? get(r, 20) : 0;
+		r->accept_stat = raw_get(r, 12);
+		r->low = raw_get(r, 16);
+		r->high = r->accept_stat == 0 ? raw_get(r, 20) : 0;
 		return;
 	}
 	assert_int_equal(r->reply_stat, 0);
-	verf = (get(r, 16) + 3) & ~3u;
-	r->accept_stat = get(r, 20 + verf);
+	verf = (raw_get(r, 16) + 3) & ~3u;
+	r->accept_stat = raw_get(r, 20 + verf);
 	r->body = 24 + verf;
 	if (r->accept_stat == 2) {
-		r->low = get(r, r->body);
-		r->high = get(r, r->body + 4);
+		r->low = raw_get(r, r->body);
+		r->high = raw_get(r, r->body + 4);
 	}
 }
 

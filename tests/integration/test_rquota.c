@@ -5,7 +5,6 @@
  */
 #include "site.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +18,10 @@
 
 static const char engine[] = "uring";
 
-static void
-put(struct raw *r, uint32_t word)
-{
-	word = htonl(word);
-	raw_append(r, &word, 4);
-}
-
 static uint32_t
 word_of(const struct raw *r, unsigned i)
 {
-	uint32_t word;
-
-	assert_true(r->body + 4 * i + 4 <= r->in_bytes);
-	memcpy(&word, r->in + r->body + (size_t)4 * i, 4);
-	return ntohl(word);
+	return raw_get(r, r->body + 4 * i);
 }
 
 /* The status; the rest stays in r. */
@@ -41,16 +29,13 @@ static uint32_t
 getquota(struct raw *r, uint32_t vers, uint32_t proc, const char *path,
 	 uint32_t type, uint32_t id)
 {
-	static const char pad[3];
-	uint32_t n = (uint32_t)strlen(path), status;
+	uint32_t status;
 
 	raw_build(r, 100011, vers, proc, NULL, NULL);
-	put(r, n);
-	raw_append(r, path, n);
-	raw_append(r, pad, -n & 3);
+	raw_put_opaque(r, path, (uint32_t)strlen(path));
 	if (vers == 2)
-		put(r, type);
-	put(r, id);
+		raw_put(r, type);
+	raw_put(r, id);
 	raw_send(r);
 	assert_true(raw_receive(r));
 	assert_int_equal(r->accept_stat, 0);
