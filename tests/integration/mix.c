@@ -498,8 +498,8 @@ check_by_nfs(struct mix *m, struct mix_file *f, unsigned way)
 	}
 }
 
-void
-mix_check(struct mix *m)
+static void
+check_all(struct mix *m)
 {
 	unsigned i, way;
 
@@ -511,8 +511,8 @@ mix_check(struct mix *m)
 	}
 }
 
-void
-mix_check_cold(struct mix *m)
+static void
+check_cold(struct mix *m)
 {
 	unsigned i;
 
@@ -536,4 +536,22 @@ mix_at_places(CMUnitTestFunction test, const struct mix_place *place,
 			.initial_state = (void *)&place[i],
 		};
 	return _cmocka_run_group_tests("places", tests, places, NULL, NULL);
+}
+
+void
+mix_end(struct mix *m, struct harness *h)
+{
+	unsigned i;
+
+	check_all(m);
+	assert_int_equal(harness_stat(h, "verifier_changes"), 0);
+	flow_free(m->flow);
+	for (i = 0; i < m->files; i++)
+		mix_file_close(&m->file[i]);
+	harness_stop(h);
+	harness_remount(h);
+	check_cold(m);
+	for (i = 0; i < m->files; i++)
+		mix_file_fini(&m->file[i]);
+	harness_free(h);
 }

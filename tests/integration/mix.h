@@ -62,10 +62,10 @@ void mix_setup(struct mix *m, struct harness *h, struct mix_file *file,
 	       unsigned files);
 /* Run, drain, COMMIT all files. */
 void mix_run(struct mix *m);
-/* With nothing in flight: every byte, by NFS and locally. */
-void mix_check(struct mix *m);
-/* Locally, once the file system was mounted anew. */
-void mix_check_cold(struct mix *m);
+/* The end: every byte, by NFS and locally, and no verifier has moved; h's
+ * server is stopped, and every byte locally once the file system was mounted
+ * anew. Files and h are freed. */
+void mix_end(struct mix *m, struct harness *h);
 uint64_t mix_random(uint64_t *state);
 /* NVNFSD_TEST_SECONDS, or what stands here. */
 unsigned mix_seconds(unsigned otherwise);

@@ -152,7 +152,6 @@ run(void **state)
 {
 	const struct mix_place *p = *state;
 	struct world *w = calloc(1, sizeof(*w));
-	unsigned i;
 
 	assert_non_null(w);
 	w->h = harness_new(NULL);
@@ -171,17 +170,7 @@ run(void **state)
 		      " truncations, %" PRIu64 " local operations\n",
 		      p->fs, p->sector, p->engine, w->mix.writes, w->mix.reads,
 		      w->mix.commits, w->mix.truncates, w->mix.locals);
-	mix_check(&w->mix);
-	assert_int_equal(harness_stat(w->h, "verifier_changes"), 0);
-	flow_free(w->mix.flow);
-	for (i = 0; i < FILES; i++)
-		mix_file_close(&w->file[i]);
-	harness_stop(w->h);
-	harness_remount(w->h);
-	mix_check_cold(&w->mix);
-	for (i = 0; i < FILES; i++)
-		mix_file_fini(&w->file[i]);
-	harness_free(w->h);
+	mix_end(&w->mix, w->h);
 	free(w);
 }
 

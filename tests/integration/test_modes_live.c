@@ -241,17 +241,7 @@ run(const char *fs, unsigned sector, const char *engine, bool join)
 		      " WRITEs, %" PRIu64 " READs, %" PRIu64 " COMMITs\n",
 		      fs, sector, engine, join ? " join" : "", w->changes,
 		      w->mix.writes, w->mix.reads, w->mix.commits);
-	mix_check(&w->mix);
-	assert_int_equal(harness_stat(w->h, "verifier_changes"), 0);
-	flow_free(w->mix.flow);
-	for (unsigned i = 0; i < FILES; i++)
-		mix_file_close(&w->file[i]);
-	harness_stop(w->h);
-	harness_remount(w->h);
-	mix_check_cold(&w->mix);
-	for (unsigned i = 0; i < FILES; i++)
-		mix_file_fini(&w->file[i]);
-	harness_free(w->h);
+	mix_end(&w->mix, w->h);
 	free(w);
 }
 
