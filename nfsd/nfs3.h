@@ -7,6 +7,8 @@
 #ifndef NVNFSD_NFS3_H
 #define NVNFSD_NFS3_H
 
+#include "nfsd/nlm.h"
+
 #include <rpc/xdr.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -310,6 +312,7 @@ union nfs3_args {
 	struct nfsacl_setacl_args setacl;
 	struct rquota_args quota;
 	struct mount3_path_args mount;
+	union nlm4_args nlm;
 };
 
 /* Results: status is kept apart; each encoder writes the arm for OK or the arm
@@ -432,6 +435,7 @@ union nfs3_res {
 	struct mount3_list_res list;
 	struct nfsacl_res acl;
 	struct rquota_res quota;
+	struct nlm4_res nlm;
 };
 
 /* nfs3_xdr.c, nfs3_xdr_encode.c, mount3_xdr.c ------------------------- */
@@ -488,6 +492,17 @@ bool mount3_put_mount(XDR *x, const char *host, const char *dir);
 bool mount3_put_export(XDR *x, const char *dir);
 bool mount3_put_group(XDR *x, const char *name);
 bool mount3_put_end(XDR *x);
+
+/*
+ * nlm_xdr.c: NLM's arguments are garbage where a string or netobj is longer
+ * than the protocol has it; a handle that none of ours can be is not.
+ * A status argument is not looked at: it is res.nlm's.
+ */
+nfs3_decode_fn nlm4_decode_test, /* also GRANTED */
+	nlm4_decode_lock, nlm4_decode_cancel, nlm4_decode_unlock,
+	nlm4_decode_test_res, nlm4_decode_res, nlm4_decode_share,
+	nlm4_decode_free_all, nlm4_decode_sm_notify;
+nfs3_encode_fn nlm4_encode_test, nlm4_encode_res, nlm4_encode_share;
 
 /* Bounds of what the encoders write, as named parts to be summed up
  * (nfs3_xdr_encode.c and mount3_xdr.c assert them). */
