@@ -63,16 +63,16 @@ enum nlm4_stats {
 enum fsh4_mode { FSM_DN, FSM_DR, FSM_DW, FSM_DRW };
 enum fsh4_access { FSA_NONE, FSA_R, FSA_W, FSA_RW };
 
-/* In place, not terminated. */
-struct netobj {
+/* In place, not terminated; XDR's own netobj is of another shape. */
+struct nlm_netobj {
 	const uint8_t *data;
 	uint32_t bytes;
 };
 
 struct nlm4_lock {
-	struct netobj caller_name;
-	struct netobj fh; /* as sent: may be no handle of ours at all */
-	struct netobj oh;
+	struct nlm_netobj caller_name;
+	struct nlm_netobj fh; /* as sent: may be no handle of ours at all */
+	struct nlm_netobj oh;
 	uint32_t svid;
 	uint64_t l_offset;
 	uint64_t l_len; /* 0: to the end, wherever that will be */
@@ -81,7 +81,7 @@ struct nlm4_lock {
 /* Of TEST, LOCK, CANCEL, UNLOCK, GRANTED and NM_LOCK; what the procedure's own
  * arguments lack is false or 0. */
 struct nlm4_lockargs {
-	struct netobj cookie;
+	struct nlm_netobj cookie;
 	bool block;
 	bool exclusive;
 	struct nlm4_lock alock;
@@ -90,8 +90,8 @@ struct nlm4_lockargs {
 };
 
 struct nlm4_shareargs {
-	struct netobj cookie;
-	struct netobj caller_name, fh, oh;
+	struct nlm_netobj cookie;
+	struct nlm_netobj caller_name, fh, oh;
 	enum fsh4_mode mode;
 	enum fsh4_access access;
 	bool reclaim;
@@ -99,14 +99,14 @@ struct nlm4_shareargs {
 
 /* FREE_ALL; with priv: SM_NOTIFY, whose name is the host's that SM_MON named */
 struct nlm4_notify {
-	struct netobj name;
+	struct nlm_netobj name;
 	int32_t state;
 	uint8_t priv[SM_PRIV_BYTES];
 };
 
 /* What a _RES brings. */
 struct nlm4_answer {
-	struct netobj cookie;
+	struct nlm_netobj cookie;
 	uint32_t stat; /* as sent */
 };
 
@@ -128,7 +128,7 @@ struct nlm4_holder {
 
 /* Of all that have a result. */
 struct nlm4_res {
-	struct netobj cookie; /* the caller's, in its record */
+	struct nlm_netobj cookie; /* the caller's, in its record */
 	enum nlm4_stats stat;
 	int32_t sequence;          /* SHARE, UNSHARE */
 	struct nlm4_holder holder; /* TEST, with NLM4_DENIED */
