@@ -9,6 +9,7 @@
  * acl(5).
  */
 #include "nfsd/acl.h"
+#include "nfsd/xdr.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -190,12 +191,6 @@ acl_from_wire(struct acl *a, const uint8_t *bytes, uint32_t n)
 }
 
 /* To the wire -------------------------------------------------------------- */
-
-static bool
-put_u32(XDR *x, uint32_t v)
-{
-	return xdr_u_int32_t(x, &v);
-}
 
 static bool
 put_entry(XDR *x, const struct acl_entry *e, uint32_t flag,

@@ -8,6 +8,7 @@
  * exports nor who has mounted what.
  */
 #include "nfsd/nfs3.h"
+#include "nfsd/xdr.h"
 #include "rpc/rpc.h"
 
 #include <assert.h>
@@ -18,17 +19,9 @@ static_assert(MOUNT3_MNT_BYTES == 4 + NFS3_FH_BYTES + 4 + 4,
 	      "status, handle, a list of one flavor");
 
 static bool
-put_u32(XDR *x, uint32_t v)
-{
-	return xdr_u_int32_t(x, &v);
-}
-
-static bool
 put_string(XDR *x, const char *s)
 {
-	uint32_t n = strlen(s);
-
-	return put_u32(x, n) && xdr_opaque(x, (char *)s, n);
+	return put_bytes(x, s, strlen(s));
 }
 
 bool

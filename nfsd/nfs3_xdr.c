@@ -13,39 +13,11 @@
  */
 #include "nfsd/acl.h"
 #include "nfsd/nfs3.h"
+#include "nfsd/xdr.h"
 
 #include <string.h>
 
 /* Parts --------------------------------------------------------------- */
-
-static bool
-get_u32(XDR *x, uint32_t *ret)
-{
-	return xdr_u_int32_t(x, ret);
-}
-
-static uint64_t
-take_u64(int32_t **run)
-{
-	uint64_t high = IXDR_GET_U_INT32(*run);
-
-	return high << 32 | IXDR_GET_U_INT32(*run);
-}
-
-/*
- * Fixed runs of words are copied out first (a few words at most): libtirpc has
- * no inline pointer to give when the stream begins off a word boundary.
- */
-static bool
-get_u64(XDR *x, uint64_t *ret)
-{
-	int32_t word[2], *run = word;
-
-	if (!XDR_GETBYTES(x, (char *)word, sizeof(word)))
-		return false;
-	*ret = take_u64(&run);
-	return true;
-}
 
 static bool
 get_time(XDR *x, struct nfstime3 *ret)
@@ -59,48 +31,10 @@ get_time(XDR *x, struct nfstime3 *ret)
 	return true;
 }
 
-/* An enumeration whose values are 0 to max; a boolean is one (RFC 4506, 4.4),
- * which xdr_bool would not insist on. */
-static bool
-get_enum(XDR *x, uint32_t max, uint32_t *ret)
-{
-	return get_u32(x, ret) && *ret <= max;
-}
-
-static bool
-get_bool(XDR *x, bool *ret)
-{
-	uint32_t value;
-
-	if (!get_enum(x, 1, &value))
-		return false;
-	*ret = value;
-	return true;
-}
-
 static bool
 get_verf(XDR *x, uint8_t verf[8])
 {
 	return XDR_GETBYTES(x, (char *)verf, 8);
-}
-
-/* n bytes and their filler where they lie; NULL when they are not there. */
-static const uint8_t *
-get_inline(XDR *x, uint32_t n)
-{
-	uint32_t padded = RNDUP(n), pos;
-	const int32_t *p;
-
-	if (padded < n)
-		return NULL;
-	p = XDR_INLINE(x, padded);
-	if (p)
-		return (const uint8_t *)p;
-	/* Not there, or a stream off a word boundary: step over it instead. */
-	pos = XDR_GETPOS(x);
-	if (padded > UINT32_MAX - pos || !XDR_SETPOS(x, pos + padded))
-		return NULL;
-	return (const uint8_t *)x->x_base + pos;
 }
 
 static bool
@@ -161,15 +95,6 @@ get_sattr(XDR *x, struct sattr3 *ret)
 	       (!ret->set_size || get_u64(x, &ret->size)) &&
 	       get_time_how(x, &ret->set_atime, &ret->atime) &&
 	       get_time_how(x, &ret->set_mtime, &ret->mtime);
-}
-
-/* Nothing may be left over: a byte more would be read if there was one. */
-static bool
-at_end(XDR *x)
-{
-	char byte;
-
-	return !XDR_GETBYTES(x, &byte, 1);
 }
 
 /* Procedures, in the order of their numbers --------------------------- */

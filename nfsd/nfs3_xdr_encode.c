@@ -11,6 +11,7 @@
  * checked copy, so a reply that has no room left is never half a structure.
  */
 #include "nfsd/nfs3.h"
+#include "nfsd/xdr.h"
 
 #include <assert.h>
 #include <string.h>
@@ -29,19 +30,6 @@ static_assert(NFS3_PATHCONF_BYTES == 6 * WORD, "PATHCONF3resok");
 
 /* Parts --------------------------------------------------------------- */
 
-static bool
-put_u32(XDR *x, uint32_t v)
-{
-	return xdr_u_int32_t(x, &v);
-}
-
-static void
-store_u64(int32_t **run, uint64_t v)
-{
-	IXDR_PUT_U_INT32(*run, v >> 32);
-	IXDR_PUT_U_INT32(*run, v);
-}
-
 static void
 store_time(int32_t **run, const struct nfstime3 *t)
 {
@@ -50,24 +38,9 @@ store_time(int32_t **run, const struct nfstime3 *t)
 }
 
 static bool
-put_u64(XDR *x, uint64_t v)
-{
-	int32_t word[2], *run = word;
-
-	store_u64(&run, v);
-	return XDR_PUTBYTES(x, (char *)word, sizeof(word));
-}
-
-static bool
 put_verf(XDR *x, const uint8_t verf[NFS3_VERF_BYTES])
 {
 	return XDR_PUTBYTES(x, (const char *)verf, NFS3_VERF_BYTES);
-}
-
-static bool
-put_bytes(XDR *x, const void *data, uint32_t n)
-{
-	return put_u32(x, n) && xdr_opaque(x, (char *)data, n);
 }
 
 static bool
