@@ -281,4 +281,23 @@ void net_abort(int fd);
 void net_port_holder(const struct sockaddr_storage *addr, char *text,
 		     size_t text_bytes);
 
+/* datagram.c: UDP sockets -------------------------------------------------- */
+
+/* Where a datagram came from, and the address of ours that it was sent to: the
+ * reply goes the same way back. */
+struct datagram_ends {
+	struct sockaddr_storage peer, local;
+};
+
+/* A bound UDP socket, IPV6_V6ONLY for v6. addr's port 0 takes a free one, and
+ * addr is updated. */
+int datagram_open(struct sockaddr_storage *addr, int *ret_fd);
+/* Does not block. How many bytes; -EMSGSIZE: one of more than bytes, which is
+ * gone; -EAGAIN: there is none. local has the port 0. */
+ssize_t datagram_receive(int fd, void *buf, size_t bytes,
+			 struct datagram_ends *ends);
+/* Does not block: 0 or -errno. */
+int datagram_send(int fd, const void *buf, size_t bytes,
+		  const struct datagram_ends *ends);
+
 #endif

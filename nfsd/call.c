@@ -367,6 +367,8 @@ call_run(struct call *c)
 	}
 	c->rq.server = s;
 	c->rq.client = (const struct sockaddr *)&c->conn->peer;
+	c->rq.local = (const struct sockaddr *)&c->conn->local;
+	c->rq.datagram = c->conn->datagrams;
 	c->rq.cred = &c->rpc.cred;
 	c->rq.exports = server_exports_get(s);
 	if (c->row->where == RUN_WARM && warm_run(c))

@@ -279,6 +279,7 @@ conn_free(struct conn *c)
 	clients_leave(s->server->clients, c->client,
 		      reactor_now_ns(s->reactor));
 	s->server->conns_reserved -= c->reserved;
+	s->server->conns_datagrams -= c->datagrams;
 	c->magic = 0;
 	free(c);
 	shard_wake(s);
@@ -338,24 +339,16 @@ conn_arrive(struct message *m)
 		conn_run(c);
 }
 
-void
-conn_start(struct shard *s, struct listener *l, int fd)
+static void
+conn_hand_over(struct conn *c, struct shard *s, struct listener *l, int fd)
 {
-	struct conn *c = calloc(1, sizeof(*c));
-	socklen_t n = sizeof(c->peer);
-
-	if (c == NULL || getpeername(fd, (struct sockaddr *)&c->peer, &n) < 0) {
-		free(c);
-		close(fd);
-		return;
-	}
-	c->reserved = listen_tune(s->server, fd);
 	c->magic = CONN_MAGIC;
 	c->state = CONN_OPEN;
 	c->shard = s;
 	c->listener = l;
 	c->fd = fd;
-	record_init(&c->record, RECORD_BYTES_MAX);
+	record_init(&c->record,
+		    c->datagrams ? DATAGRAM_BYTES_MAX : RECORD_BYTES_MAX);
 	STAILQ_INIT(&c->ready);
 	LIST_INIT(&c->attached);
 	s->conn_count++;
@@ -363,6 +356,39 @@ conn_start(struct shard *s, struct listener *l, int fd)
 				  (struct sockaddr *)&c->peer, monotonic_ns());
 	c->arrival.run = conn_arrive;
 	reactor_post(s->reactor, &c->arrival);
+}
+
+void
+conn_start(struct shard *s, struct listener *l, int fd)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+	socklen_t n = sizeof(c->peer), m = sizeof(c->local);
+
+	if (c == NULL || getpeername(fd, (struct sockaddr *)&c->peer, &n) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&c->local, &m) < 0) {
+		free(c);
+		close(fd);
+		return;
+	}
+	c->reserved = listen_tune(s->server, fd);
+	conn_hand_over(c, s, l, fd);
+}
+
+void
+conn_start_datagrams(struct shard *s, struct listener *l, int fd,
+		     const struct datagram_ends *ends)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		close(fd);
+		return;
+	}
+	c->peer = ends->peer;
+	c->local = ends->local;
+	c->datagrams = true;
+	s->server->conns_datagrams++;
+	conn_hand_over(c, s, l, fd);
 }
 
 /*

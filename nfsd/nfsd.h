@@ -237,6 +237,8 @@ struct request {
 	struct export_table *exports; /* the call's own reference */
 	uint64_t export_id;           /* of the last handle; 0: none yet */
 	const struct sockaddr *client;
+	const struct sockaddr *local; /* the server's address that it asked */
+	bool datagram;                /* by UDP, and so is the reply */
 	const struct rpc_cred *cred;
 	bool quick;       /* the first look-up of names may not block */
 	bool wants_names; /* so it was not made: run again, where it may */

@@ -42,6 +42,9 @@
 #define CONNS_RESERVED_MAX     4u /* clients mounted on this machine */
 #define SERVER_LISTENERS_MAX   32u
 #define RECORD_BYTES_MAX       (IO_TRANSFER_BYTES_MAX + CALL_PLACE_BYTES)
+/* One datagram, in or out, and what of it READ, WRITE or READDIR may carry. */
+#define DATAGRAM_DATA_MAX      (32u << 10)
+#define DATAGRAM_BYTES_MAX     (DATAGRAM_DATA_MAX + CALL_PLACE_BYTES)
 
 static_assert(CALL_PLACE_BYTES >=
 		      RPC_CALL_BYTES_MAX + NFS3_WRITE_ARGS_BYTES_MAX,
@@ -113,6 +116,7 @@ struct server {
 	_Atomic unsigned conns_max, calls_per_conn; /* a reload sets them */
 	_Atomic bool manage_gids;
 	_Atomic unsigned conns_reserved;
+	_Atomic unsigned conns_datagrams;  /* count for no limit but udp.c's */
 	struct registration *registration; /* NULL: --no-rpcbind */
 	struct message listening;
 };
@@ -161,15 +165,17 @@ enum conn_state {
 };
 
 /*
- * One TCP connection, on one reactor for ever. Freed when it is ending, no
- * operation of its is in flight and no call refers to it.
+ * One TCP connection, on one reactor for ever, or what a peer's datagrams make
+ * look like one (udp.c): each is a record, and so is each reply. Freed when it
+ * is ending, no operation of its is in flight and no call refers to it.
  */
 struct conn {
 	unsigned magic;
 	enum conn_state state;
 	struct shard *shard;
 	struct listener *listener;
-	struct sockaddr_storage peer;
+	struct sockaddr_storage peer, local; /* local: that the peer asked */
+	bool datagrams;
 	int fd;
 	struct op recv_op, send_op;
 	_Atomic unsigned char sender;
@@ -275,6 +281,10 @@ struct call { /* NOLINT(clang-analyzer-optin.performance.Padding): to read */
 
 /* On reactor 0: hand a fresh socket to a shard. Takes fd. */
 void conn_start(struct shard *s, struct listener *l, int fd);
+/* Any thread, while no shard stops: the same for fd, a stream of the datagrams
+ * between the two ends as records. Takes fd. */
+void conn_start_datagrams(struct shard *s, struct listener *l, int fd,
+			  const struct datagram_ends *ends);
 /* Go on parsing and receiving as far as limits allow. */
 void conn_run(struct conn *c);
 /* Stop reading; end when the last reply is out. */
