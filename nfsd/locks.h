@@ -44,13 +44,13 @@ struct lock_grant {
 	uint64_t id; /* never used again */
 	struct lock_host host;
 	int transport; /* IPPROTO_TCP or IPPROTO_UDP, of the latest LOCK */
+	bool message;  /* which was a LOCK_MSG */
 	struct fh fh;
 	bool exclusive;
 	uint32_t svid;
 	uint64_t offset, length; /* as the client sent them */
-	uint32_t oh_bytes, cookie_bytes;
+	uint32_t oh_bytes;
 	uint8_t oh[MAXNETOBJ_SZ];
-	uint8_t cookie[MAXNETOBJ_SZ]; /* of its latest LOCK */
 };
 
 struct locks_ops {
@@ -80,7 +80,8 @@ struct locks_ops {
 struct lock_request {
 	const struct sockaddr *client, *local;
 	int transport;
-	struct nlm_netobj caller_name, oh, cookie;
+	bool message; /* LOCK_MSG: so is the callback */
+	struct nlm_netobj caller_name, oh;
 	uint32_t svid;
 	/* What is locked. */
 	const struct fh *fh;
