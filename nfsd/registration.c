@@ -28,20 +28,22 @@ struct registration {
 };
 
 static void
-take_address(struct bind_service *b, const struct listener *l)
+take_address(struct bind_service *b, const struct listener *l, bool datagrams)
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&l->addr;
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&l->addr;
+	bool is_v6 = l->addr.ss_family == AF_INET6;
+	struct bind_port *p = &b->at[is_v6 ? BIND_TCP6 : BIND_TCP];
 
-	if (l->addr.ss_family == AF_INET && b->port_v4 == 0) {
-		b->port_v4 = ntohs(v4->sin_port);
-		inet_ntop(AF_INET, &v4->sin_addr, b->addr_v4,
-			  sizeof(b->addr_v4));
-	} else if (l->addr.ss_family == AF_INET6 && b->port_v6 == 0) {
-		b->port_v6 = ntohs(v6->sin6_port);
-		inet_ntop(AF_INET6, &v6->sin6_addr, b->addr_v6,
-			  sizeof(b->addr_v6));
-	}
+	if (datagrams)
+		p = &b->at[is_v6 ? BIND_UDP6 : BIND_UDP];
+	if (p->port != 0)
+		return;
+	p->port = ntohs(is_v6 ? v6->sin6_port : v4->sin_port);
+	inet_ntop(l->addr.ss_family,
+		  is_v6 ? (const void *)&v6->sin6_addr
+			: (const void *)&v4->sin_addr,
+		  p->addr, sizeof(p->addr));
 }
 
 /* Each program and version with its ports. */
@@ -57,7 +59,7 @@ list_services(const struct server *s, struct bind_service out[PROGRAMS])
 		for (l = s->listener; l < s->listener + s->listeners; l++)
 			if (i >= l->program_first &&
 			    i < l->program_first + l->program_count)
-				take_address(&out[i], l);
+				take_address(&out[i], l, false);
 	}
 }
 

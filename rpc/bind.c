@@ -43,13 +43,20 @@ struct binding {
 	char uaddr[UADDR_BYTES]; /* RFC 5665: address, port by two bytes */
 };
 
-#define BINDINGS_MAX 32u
+#define BINDINGS_MAX (BIND_SERVICES_MAX * BIND_NETIDS)
 
-/* A client over a fresh connection, whose every step takes at most seconds;
- * or NULL with errno set. */
+static const char *const netids[BIND_NETIDS] = {
+	[BIND_TCP] = "tcp",
+	[BIND_TCP6] = "tcp6",
+	[BIND_UDP] = "udp",
+	[BIND_UDP6] = "udp6",
+};
+
+/* A client over a fresh connection, or by datagrams, whose every step takes at
+ * most seconds; or NULL with errno set. */
 static CLIENT *
-client_open(struct sockaddr *addr, socklen_t addr_bytes, uint32_t prog,
-	    uint32_t vers, int seconds)
+client_open(struct sockaddr *addr, socklen_t addr_bytes, int type,
+	    uint32_t prog, uint32_t vers, int seconds)
 {
 	struct timeval limit = { .tv_sec = seconds };
 	struct netbuf peer = { .buf = addr,
@@ -58,7 +65,7 @@ client_open(struct sockaddr *addr, socklen_t addr_bytes, uint32_t prog,
 	CLIENT *client;
 	int fd, error;
 
-	fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(addr->sa_family, type | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return NULL;
 	/* The limit of connect() and of each send. */
@@ -67,7 +74,9 @@ client_open(struct sockaddr *addr, socklen_t addr_bytes, uint32_t prog,
 		error = errno;
 		goto close_fd;
 	}
-	client = clnt_vc_create(fd, &peer, prog, vers, 0, 0);
+	client = type == SOCK_DGRAM
+			 ? clnt_dg_create(fd, &peer, prog, vers, 0, 0)
+			 : clnt_vc_create(fd, &peer, prog, vers, 0, 0);
 	if (client == NULL) {
 		error = EIO;
 		goto close_fd;
@@ -96,8 +105,8 @@ rpcbind_open(CLIENT **ret)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX,
 				    .sun_path = _PATH_RPCBINDSOCK };
 
-	*ret = client_open((struct sockaddr *)&addr, sizeof(addr), RPCBPROG,
-			   RPCBVERS4, RPCBIND_SECONDS);
+	*ret = client_open((struct sockaddr *)&addr, sizeof(addr), SOCK_STREAM,
+			   RPCBPROG, RPCBVERS4, RPCBIND_SECONDS);
 	if (*ret != NULL)
 		return 0;
 	/* No socket, no one behind it, or no /run at all: no rpcbind. */
@@ -183,15 +192,23 @@ registered_at(const rpcblist *list, const struct binding *b)
 	return NULL;
 }
 
-static void
-binding_init(struct binding *b, const struct bind_service *s, const char *netid,
-	     const char *addr, uint16_t port)
+static bool
+binding_is_datagram(const struct binding *b)
 {
+	return b->netid == netids[BIND_UDP] || b->netid == netids[BIND_UDP6];
+}
+
+static void
+binding_init(struct binding *b, const struct bind_service *s,
+	     enum bind_netid net)
+{
+	const struct bind_port *p = &s->at[net];
+
 	b->prog = s->prog;
 	b->vers = s->vers;
-	b->netid = netid;
-	(void)snprintf(b->uaddr, sizeof(b->uaddr), "%s.%u.%u", addr, port >> 8,
-		       port & 0xffu);
+	b->netid = netids[net];
+	(void)snprintf(b->uaddr, sizeof(b->uaddr), "%s.%u.%u", p->addr,
+		       p->port >> 8, p->port & 0xffu);
 }
 
 /* How many registrations the services make. */
@@ -199,19 +216,14 @@ static unsigned
 bindings_init(struct binding bindings[BINDINGS_MAX],
 	      const struct bind_service *services, unsigned n)
 {
-	unsigned i, made = 0;
+	unsigned i, net, made = 0;
 
-	assert(n <= BINDINGS_MAX / 2);
-	for (i = 0; i < n; i++) {
-		const struct bind_service *s = &services[i];
-
-		if (s->port_v4 != 0)
-			binding_init(&bindings[made++], s, "tcp", s->addr_v4,
-				     s->port_v4);
-		if (s->port_v6 != 0)
-			binding_init(&bindings[made++], s, "tcp6", s->addr_v6,
-				     s->port_v6);
-	}
+	assert(n <= BIND_SERVICES_MAX);
+	for (i = 0; i < n; i++)
+		for (net = 0; net < BIND_NETIDS; net++)
+			if (services[i].at[net].port != 0)
+				binding_init(&bindings[made++], &services[i],
+					     (enum bind_netid)net);
 	return made;
 }
 
@@ -290,8 +302,9 @@ holder_answers(const struct binding *b, const char *uaddr)
 
 	if (addr_bytes == 0)
 		return false;
-	client = client_open((struct sockaddr *)&addr, addr_bytes, b->prog,
-			     b->vers, HOLDER_SECONDS);
+	client = client_open((struct sockaddr *)&addr, addr_bytes,
+			     binding_is_datagram(b) ? SOCK_DGRAM : SOCK_STREAM,
+			     b->prog, b->vers, HOLDER_SECONDS);
 	if (client == NULL)
 		return false;
 	stat = clnt_call(client, NULLPROC, xdr_nothing, NULL, xdr_nothing, NULL,

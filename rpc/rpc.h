@@ -206,10 +206,16 @@ void drc_stats(struct drc *d, struct drc_counters *out);
 
 /* bind.c: rpcbind (RFC 1833) by libtirpc ---------------------------------- */
 
+#define BIND_SERVICES_MAX 16u
+
+enum bind_netid { BIND_TCP, BIND_TCP6, BIND_UDP, BIND_UDP6, BIND_NETIDS };
+
 struct bind_service {
 	uint32_t prog, vers;
-	uint16_t port_v4, port_v6; /* 0: not on this protocol */
-	char addr_v4[INET_ADDRSTRLEN], addr_v6[INET6_ADDRSTRLEN];
+	struct bind_port {
+		uint16_t port; /* 0: not on this protocol */
+		char addr[INET6_ADDRSTRLEN];
+	} at[BIND_NETIDS];
 };
 
 /*
@@ -218,7 +224,7 @@ struct bind_service {
  * server left. 0; -ECONNREFUSED when there is no rpcbind; -EPERM when it
  * refused; -EADDRINUSE when another server holds one of them and answers.
  * Nothing stays registered after another error. The services listen already, at
- * most 16 of them, and SIGPIPE is ignored.
+ * most BIND_SERVICES_MAX of them, and SIGPIPE is ignored.
  */
 int bind_register(const struct bind_service *services, unsigned n);
 /* Withdraw those of ours that still name our ports. Blocks. */

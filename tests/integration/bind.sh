@@ -11,11 +11,11 @@ call=$1
 out=$(mktemp -d /run/bind.XXXXXX)
 trap 'exec 9>&-; cleanup' EXIT # descriptor 9 ends what serves
 
-# serve PROGRAM.VERSION: $port is where; ends when descriptor 9 is closed.
+# serve PROGRAM.VERSION [udp]: $port is where; ends when descriptor 9 is closed.
 serve() {
 	rm -f "$out/stdin" "$out/port"
 	mkfifo "$out/stdin"
-	"$call" serve "$1" <"$out/stdin" >"$out/port" &
+	"$call" serve "$@" <"$out/stdin" >"$out/port" &
 	serve_pid=$!
 	exec 9>"$out/stdin"
 	until [ -s "$out/port" ]; do
@@ -48,7 +48,7 @@ is "registered" "$(registered)" \
 	"$(lines superuser 0.0.0.0.8.1 ::.8.2)"
 is "portmap's clients find it too" \
 	"$(rpcinfo -p 127.0.0.1 | awk '$1 == 100003 { print $2, $3, $4 }')" \
-	"3 tcp 2049"
+	$'3 tcp 2049\n3 udp 2049'
 
 is "register once more" "$("$call" register 2049 2050)" ok
 is "registered as before" "$(registered)" \
@@ -73,7 +73,12 @@ serve 100005.1
 is "another server" "$("$call" register "$port" 0 100005.1)" ok
 is "it lives" "$("$call" register 2049 2049)" EADDRINUSE
 is "it keeps its place" "$(registered)" \
-	"100005 1 tcp 0.0.0.0.$(bytes "$port") superuser"
+	"$(printf '100005 1 %s superuser\n' "tcp 0.0.0.0.$(bytes "$port")" \
+		"udp 0.0.0.0.$(bytes "$port")")"
+stop_serving
+serve 100005.1 udp
+is "another server, by UDP" "$("$call" register "$port" 0 100005.1)" ok
+is "it lives too" "$("$call" register 2049 2049)" EADDRINUSE
 stop_serving
 is "it is dead" "$("$call" register 2049 2050)" ok
 is "its place is taken" "$(registered)" \
@@ -92,10 +97,11 @@ is "another user withdraws" "$(unprivileged "$call" unregister 2049 2050)" ok
 is "root's stay" "$(registered)" \
 	"$(lines superuser 0.0.0.0.8.1 ::.8.2)"
 "$call" unregister 2049 2050 >"$out/unregister"
-# Refused at the last of the six: the five before are taken back.
+# Refused at one of the last: those before are taken back.
 is "mount 1 is root's" "$("$call" register 0 2049 100005.1)" ok
 is "refused late" "$(unprivileged "$call" register 5000 5000)" EPERM
-is "nothing half done" "$(registered)" "100005 1 tcp6 ::.8.1 superuser"
+is "nothing half done" "$(registered)" \
+	$'100005 1 tcp6 ::.8.1 superuser\n100005 1 udp6 ::.8.1 superuser'
 is "root replaces anyone's" \
 	"$(unprivileged "$call" register 6000 6000 100003.3)$(
 		"$call" register 2049 2050)" okok

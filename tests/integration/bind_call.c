@@ -4,12 +4,12 @@
  * else has registered:
  *
  *	bind_call register|unregister PORT PORT6 [PROGRAM.VERSION]...
- *	bind_call serve PROGRAM.VERSION
+ *	bind_call serve PROGRAM.VERSION [udp]
  *
- * Without programs: nfs 3, mount 3 and mount 1, as nvnfsd does. A port of 0
- * means not on that protocol. Prints the result as an error's name, or "ok".
- * serve takes a free port of 127.0.0.1, prints it, answers every call of its
- * program with success, and ends with its standard input.
+ * Each port is TCP's and UDP's, of IPv4 and IPv6; 0 means not on that protocol.
+ * Without programs: those of nvnfsd. Prints the result as an error's name, or
+ * "ok". serve takes a free port of 127.0.0.1, prints it, answers every call of
+ * its program with success, and ends with its standard input.
  */
 #include "rpc/rpc.h"
 
@@ -60,30 +60,33 @@ parse_services(struct bind_service *s, int argc, char *const *argv)
 		argc > 2 ? (const char *const *)argv + 2 : defaults;
 	unsigned n = argc > 2 ? (unsigned)argc - 2
 			      : sizeof(defaults) / sizeof(*defaults);
-	unsigned i;
+	unsigned i, net;
 
 	if (argc < 2 || n > SERVICES_MAX)
 		errx(2, "usage: see the head of bind_call.c");
 	for (i = 0; i < n; i++) {
 		parse_program(programs[i], &s[i].prog, &s[i].vers);
-		s[i].port_v4 = (uint16_t)number(argv[0], '\0', NULL);
-		s[i].port_v6 = (uint16_t)number(argv[1], '\0', NULL);
-		strcpy(s[i].addr_v4, "0.0.0.0");
-		strcpy(s[i].addr_v6, "::");
+		for (net = 0; net < BIND_NETIDS; net++) {
+			struct bind_port *p = &s[i].at[net];
+			bool v6 = net == BIND_TCP6 || net == BIND_UDP6;
+
+			p->port = (uint16_t)number(argv[v6], '\0', NULL);
+			strcpy(p->addr, v6 ? "::" : "0.0.0.0");
+		}
 	}
 	return n;
 }
 
 static int
-listen_free_port(void)
+listen_free_port(int type)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	socklen_t n = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(AF_INET, type, 0);
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, n) != 0 ||
-	    listen(fd, 8) != 0 ||
+	    (type == SOCK_STREAM && listen(fd, 8) != 0) ||
 	    getsockname(fd, (struct sockaddr *)&addr, &n) != 0)
 		err(1, "listen");
 	printf("%u\n", ntohs(addr.sin_port));
@@ -91,48 +94,76 @@ listen_free_port(void)
 	return fd;
 }
 
-/* One connection, one call. */
-static void
-serve_one(int fd, uint32_t prog, uint32_t vers)
+/* The length of the reply to a call of n bytes, 0: none. */
+static uint32_t
+answer(const struct rpc_program *table, const uint8_t *in, uint32_t n,
+       uint8_t out[RPC_REPLY_ERROR_BYTES_MAX])
 {
-	const struct rpc_program table = { prog, vers, 1 };
-	uint8_t in[1024], out[RPC_MARK_BYTES + RPC_REPLY_ERROR_BYTES_MAX];
-	ssize_t n = recv(fd, in, sizeof(in), 0);
 	enum rpc_verdict v;
 	struct rpc_call c;
 	unsigned index;
-	uint32_t bytes = RPC_REPLY_BYTES;
+
+	v = rpc_call_decode(&c, in, n, true);
+	if (v == RPC_OK)
+		v = rpc_program_find(table, 1, &c, &index);
+	if (v == RPC_OK)
+		rpc_reply_success(out, c.xid);
+	else if (v >= RPC_MISMATCH)
+		return rpc_reply_error(out, &c, v);
+	return v == RPC_OK ? RPC_REPLY_BYTES : 0;
+}
+
+/* One connection, one call. */
+static void
+serve_one(int fd, const struct rpc_program *table)
+{
+	uint8_t in[1024], out[RPC_MARK_BYTES + RPC_REPLY_ERROR_BYTES_MAX];
+	ssize_t n = recv(fd, in, sizeof(in), 0);
+	uint32_t bytes;
 
 	if (n < (ssize_t)RPC_MARK_BYTES)
 		return;
-	v = rpc_call_decode(&c, in + RPC_MARK_BYTES,
-			    (uint32_t)n - RPC_MARK_BYTES, true);
-	if (v == RPC_OK)
-		v = rpc_program_find(&table, 1, &c, &index);
-	if (v == RPC_OK)
-		rpc_reply_success(out + RPC_MARK_BYTES, c.xid);
-	else if (v >= RPC_MISMATCH)
-		bytes = rpc_reply_error(out + RPC_MARK_BYTES, &c, v);
-	else
-		return;
+	bytes = answer(table, in + RPC_MARK_BYTES, (uint32_t)n - RPC_MARK_BYTES,
+		       out + RPC_MARK_BYTES);
 	record_mark(out, bytes);
-	if (send(fd, out, RPC_MARK_BYTES + bytes, MSG_NOSIGNAL) < 0)
+	if (bytes > 0 &&
+	    send(fd, out, RPC_MARK_BYTES + bytes, MSG_NOSIGNAL) < 0)
 		warn("send");
 }
 
 static void
-serve(uint32_t prog, uint32_t vers)
+serve_datagram(int fd, const struct rpc_program *table)
 {
+	uint8_t in[1024], out[RPC_REPLY_ERROR_BYTES_MAX];
+	struct sockaddr_in peer;
+	socklen_t peer_bytes = sizeof(peer);
+	ssize_t n = recvfrom(fd, in, sizeof(in), 0, (struct sockaddr *)&peer,
+			     &peer_bytes);
+	uint32_t bytes = n > 0 ? answer(table, in, (uint32_t)n, out) : 0;
+
+	if (bytes > 0 &&
+	    sendto(fd, out, bytes, 0, (struct sockaddr *)&peer, peer_bytes) < 0)
+		warn("sendto");
+}
+
+static void
+serve(uint32_t prog, uint32_t vers, int type)
+{
+	const struct rpc_program table = { prog, vers, 1 };
 	struct pollfd polled[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
-				    { .fd = listen_free_port(),
+				    { .fd = listen_free_port(type),
 				      .events = POLLIN } };
+	int fd;
 
 	while (poll(polled, 2, -1) > 0 && polled[0].revents == 0) {
-		int fd = accept(polled[1].fd, NULL, NULL);
-
+		if (type == SOCK_DGRAM) {
+			serve_datagram(polled[1].fd, &table);
+			continue;
+		}
+		fd = accept(polled[1].fd, NULL, NULL);
 		if (fd < 0)
 			err(1, "accept");
-		serve_one(fd, prog, vers);
+		serve_one(fd, &table);
 		close(fd);
 	}
 	close(polled[1].fd);
@@ -148,9 +179,11 @@ main(int argc, char **argv)
 
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		err(1, "signal");
-	if (argc == 3 && strcmp(argv[1], "serve") == 0) {
+	if (argc >= 3 && strcmp(argv[1], "serve") == 0) {
 		parse_program(argv[2], &prog, &vers);
-		serve(prog, vers);
+		serve(prog, vers,
+		      argc > 3 && strcmp(argv[3], "udp") == 0 ? SOCK_DGRAM
+							      : SOCK_STREAM);
 		return 0;
 	}
 	if (argc < 4)

@@ -47,13 +47,20 @@ registered() {
 		sort
 }
 
-# The lines that nvnfsd's services make: OWNER ADDRESS [ADDRESS6]
+# The lines that nvnfsd's services make: OWNER ADDRESS [ADDRESS6]. The programs
+# in $no_udp are served by TCP only.
+no_udp=
 lines() {
-	local p
+	local p netid
 	for p in "100003 3" "100005 1" "100005 2" "100005 3" \
 		"100011 1" "100011 2" "100227 3"; do
-		printf '%s tcp %s %s\n' "$p" "$2" "$1"
-		[ -z "${3:-}" ] || printf '%s tcp6 %s %s\n' "$p" "$3" "$1"
+		for netid in tcp udp; do
+			[ $netid = tcp ] || [[ " $no_udp " != *" ${p% *} "* ]] ||
+				continue
+			printf '%s %s %s %s\n' "$p" $netid "$2" "$1"
+			[ -z "${3:-}" ] ||
+				printf '%s %s6 %s %s\n' "$p" $netid "$3" "$1"
+		done
 	done
 }
 
