@@ -398,19 +398,32 @@ call_decode(struct call *c, const uint8_t *bytes, uint32_t n)
 	return ok;
 }
 
+/* In any version, at the port that it came to? */
+static bool
+is_served(const struct call *c)
+{
+	unsigned i;
+
+	for (i = 0; i < PROGRAMS; i++)
+		if (nfsd_programs[i].prog == c->rpc.prog &&
+		    listener_serves(c->conn->listener, i))
+			return true;
+	return false;
+}
+
 static enum rpc_verdict
 call_find(struct call *c)
 {
-	const struct listener *l = c->conn->listener;
 	enum rpc_verdict v;
 	unsigned row;
 
-	v = rpc_program_find(nfsd_programs + l->program_first, l->program_count,
-			     &c->rpc, &row);
+	if (!is_served(c))
+		return RPC_PROG_UNAVAIL;
+	v = rpc_program_find(nfsd_programs, PROGRAMS, &c->rpc, &row);
 	if (v != RPC_OK)
 		return v;
-	c->program = l->program_first + row;
-	c->row = nfsd_row(c->program, c->rpc.proc);
+	c->program = row;
+	c->row = nfsd_row(row, c->rpc.proc);
 	return RPC_OK;
 }
 

@@ -32,7 +32,7 @@ is_write(const struct call *c, const struct rpc_call *rpc)
 {
 	return rpc->prog == NFS3_PROGRAM && rpc->vers == NFS3_VERSION &&
 	       rpc->proc == NFSPROC3_WRITE &&
-	       c->conn->listener->program_first == PROGRAM_NFS3;
+	       listener_serves(c->conn->listener, PROGRAM_NFS3);
 }
 
 /* What do the bytes so far say? */

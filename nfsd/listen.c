@@ -144,8 +144,7 @@ listen_first(const struct server *s, unsigned program)
 	const struct listener *l;
 
 	for (l = s->listener; l < s->listener + s->listeners; l++)
-		if (program >= l->program_first &&
-		    program < l->program_first + l->program_count)
+		if (listener_serves(l, program))
 			return l;
 	return NULL;
 }
@@ -188,13 +187,19 @@ family_missing(int rc)
 	return rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL;
 }
 
+/* How another port is chosen for them. */
+static const char *
+port_option(uint32_t programs)
+{
+	return (programs & 1u << PROGRAM_NFS3) != 0 ? "--port" : "--mount-port";
+}
+
 /* One address of one port. What fails is logged, but for family_missing. */
 static int
 open_one(struct server *s, struct sockaddr_storage addr, uint16_t *port,
-	 uint8_t first, uint8_t count)
+	 uint32_t programs)
 {
 	struct listener *l = &s->listener[s->listeners];
-	const char *option = first == PROGRAM_NFS3 ? "--port" : "--mount-port";
 	int rc;
 
 	if (s->listeners == SERVER_LISTENERS_MAX) {
@@ -206,23 +211,21 @@ open_one(struct server *s, struct sockaddr_storage addr, uint16_t *port,
 	l->addr = addr;
 	rc = net_listen(&l->addr, &l->fd);
 	if (rc == -EADDRINUSE)
-		log_in_use(&addr, option);
+		log_in_use(&addr, port_option(programs));
 	else if (rc < 0 && !family_missing(rc))
 		log_msg(LOG_ERR_, "cannot listen on port %u: %s", *port,
 			strerror(-rc));
 	if (rc < 0)
 		return rc;
 	*port = get_port(&l->addr); /* the next address takes the same */
-	l->program_first = first;
-	l->program_count = count;
+	l->programs = programs;
 	s->listeners++;
 	return 0;
 }
 
 /* All addresses of one host= (NULL: any, IPv4 and IPv6). */
 static int
-open_host(struct server *s, const char *host, uint16_t *port, uint8_t first,
-	  uint8_t count)
+open_host(struct server *s, const char *host, uint16_t *port, uint32_t programs)
 {
 	struct addrinfo hints = { .ai_flags = AI_PASSIVE,
 				  .ai_socktype = SOCK_STREAM };
@@ -240,7 +243,7 @@ open_host(struct server *s, const char *host, uint16_t *port, uint8_t first,
 	for (a = list; a != NULL; a = a->ai_next) {
 		memset(&addr, 0, sizeof(addr));
 		memcpy(&addr, a->ai_addr, a->ai_addrlen);
-		rc = open_one(s, addr, port, first, count);
+		rc = open_one(s, addr, port, programs);
 		/* "Any" is what there is: one family will do. */
 		if (rc < 0 && (host != NULL || !family_missing(rc)))
 			break;
@@ -255,29 +258,38 @@ open_host(struct server *s, const char *host, uint16_t *port, uint8_t first,
 }
 
 static int
-open_port(struct server *s, uint16_t port, uint8_t first, uint8_t count)
+open_port(struct server *s, uint16_t port, uint32_t programs)
 {
 	unsigned i;
 	int rc = 0;
 
 	if (s->conf.host_count == 0)
-		return open_host(s, NULL, &port, first, count);
+		return open_host(s, NULL, &port, programs);
 	for (i = 0; rc == 0 && i < s->conf.host_count; i++)
-		rc = open_host(s, s->conf.hosts[i], &port, first, count);
+		rc = open_host(s, s->conf.hosts[i], &port, programs);
 	return rc;
+}
+
+/* One port for both? 0 takes a free one for each. */
+static bool
+is_same(uint16_t a, uint16_t b)
+{
+	return a == b && a != 0;
 }
 
 int
 listen_open(struct server *s)
 {
+	const struct conf *c = &s->conf;
+	uint32_t nfs = PROGRAMS_NFS, mount = PROGRAMS_MOUNT;
 	int rc;
 
-	if (!s->conf.has_mount_port ||
-	    (s->conf.mount_port == s->conf.port && s->conf.port != 0))
-		return open_port(s, s->conf.port, PROGRAM_NFS3, PROGRAMS);
-	rc = open_port(s, s->conf.port, PROGRAM_NFS3, PROGRAM_MOUNT3);
-	if (rc < 0)
-		return rc;
-	return open_port(s, s->conf.mount_port, PROGRAM_MOUNT3,
-			 PROGRAMS - PROGRAM_MOUNT3);
+	if (!c->has_mount_port || is_same(c->mount_port, c->port)) {
+		nfs |= mount;
+		mount = 0;
+	}
+	rc = open_port(s, c->port, nfs);
+	if (rc == 0 && mount != 0)
+		rc = open_port(s, c->mount_port, mount);
+	return rc;
 }

@@ -57,8 +57,7 @@ list_services(const struct server *s, struct bind_service out[PROGRAMS])
 		out[i].prog = nfsd_programs[i].prog;
 		out[i].vers = nfsd_programs[i].vers;
 		for (l = s->listener; l < s->listener + s->listeners; l++)
-			if (i >= l->program_first &&
-			    i < l->program_first + l->program_count)
+			if (listener_serves(l, i))
 				take_address(&out[i], l, false);
 	}
 }

@@ -66,9 +66,15 @@ struct listener {
 	struct shard *shard;
 	struct sockaddr_storage addr;
 	int fd;
-	uint8_t program_first, program_count; /* rows of nfsd_programs */
+	uint32_t programs; /* bit i: row i of nfsd_programs */
 	bool accepting;
 };
+
+static inline bool
+listener_serves(const struct listener *l, unsigned program)
+{
+	return (l->programs >> program & 1) != 0;
+}
 
 /* Counters of a shard: its thread counts, any thread reads (counters.c). */
 struct stats {

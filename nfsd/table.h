@@ -39,8 +39,7 @@ struct nfs3_row {
 /* The largest reply_bytes_max of all rows. */
 #define NFS3_REPLY_BYTES_MAX 4608u
 
-/* Order of the programs in the table, as rpc_program_find's index. A port for
- * MOUNT alone uses the rows from PROGRAM_MOUNT3 on, the other those before. */
+/* Order of the programs in the table, as rpc_program_find's index. */
 enum {
 	PROGRAM_NFS3,
 	PROGRAM_ACL3,
@@ -51,6 +50,10 @@ enum {
 	PROGRAM_MOUNT1,
 	PROGRAMS
 };
+/* As a port may serve them. */
+#define PROGRAMS_MOUNT                                                         \
+	(1u << PROGRAM_MOUNT3 | 1u << PROGRAM_MOUNT2 | 1u << PROGRAM_MOUNT1)
+#define PROGRAMS_NFS ((1u << PROGRAMS) - 1 - PROGRAMS_MOUNT)
 extern const struct rpc_program nfsd_programs[PROGRAMS];
 /* NULL never: proc was checked by rpc_program_find. */
 const struct nfs3_row *nfsd_row(unsigned program, uint32_t proc);
