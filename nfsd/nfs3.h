@@ -503,6 +503,8 @@ nfs3_decode_fn nlm4_decode_test, /* also GRANTED */
 	nlm4_decode_test_res, nlm4_decode_res, nlm4_decode_share,
 	nlm4_decode_free_all, nlm4_decode_sm_notify;
 nfs3_encode_fn nlm4_encode_test, nlm4_encode_res, nlm4_encode_share;
+/* GRANTED's arguments, which the server sends. */
+bool nlm4_encode_granted(XDR *x, const struct nlm4_lockargs *a);
 
 /* Bounds of what the encoders write, as named parts to be summed up
  * (nfs3_xdr_encode.c and mount3_xdr.c assert them). */

@@ -313,6 +313,14 @@ nfs3_run_fn rquota_getquota;
 struct if_dqblk;
 void rquota_fill(struct rquota_res *r, const struct if_dqblk *q, int64_t now);
 
+/* nlm.c: who locks which bytes; the status is in res.nlm ------------------ */
+
+nfs3_run_fn nlm4_test, nlm4_lock, nlm4_cancel, nlm4_unlock, nlm4_granted,
+	nlm4_test_msg, nlm4_lock_msg, nlm4_cancel_msg, nlm4_unlock_msg,
+	nlm4_granted_msg, nlm4_ignore, /* a _RES to nothing of ours */
+	nlm4_granted_res, nlm4_sm_notify, nlm4_share, nlm4_unshare,
+	nlm4_nm_lock, nlm4_free_all;
+
 /* mount3.c
  * ---------------------------------------------------------------------- */
 
@@ -356,6 +364,8 @@ bool mount_list_encode(struct mount_list *l, XDR *x);
 struct engine *server_engine(struct server *s);
 const uint8_t *server_fh_key(struct server *s);
 struct mount_list *server_mounts(struct server *s);
+struct locks *server_locks(struct server *s);
+struct nlm_callback *server_callbacks(struct server *s);
 bool server_manage_gids(struct server *s);
 
 #endif

@@ -174,6 +174,21 @@ nlm4_decode_sm_notify(XDR *x, union nfs3_args *args)
 	       XDR_GETBYTES(x, (char *)a->priv, SM_PRIV_BYTES) && at_end(x);
 }
 
+static bool
+put_lock(XDR *x, const struct nlm4_lock *l)
+{
+	return put_netobj(x, &l->caller_name) && put_netobj(x, &l->fh) &&
+	       put_netobj(x, &l->oh) && put_u32(x, l->svid) &&
+	       put_u64(x, l->l_offset) && put_u64(x, l->l_len);
+}
+
+bool
+nlm4_encode_granted(XDR *x, const struct nlm4_lockargs *a)
+{
+	return put_netobj(x, &a->cookie) && put_u32(x, a->exclusive) &&
+	       put_lock(x, &a->alock);
+}
+
 /* Results ------------------------------------------------------------------ */
 
 bool
