@@ -337,7 +337,10 @@ conf_print(const struct conf *c, FILE *out)
 	(void)fputs("[nfsd]\n", out);
 	for (unsigned i = 0; i < c->host_count; i++)
 		(void)fprintf(out, "host = %s\n", c->hosts[i]);
-	(void)fprintf(out, "port = %u\nthreads = %u\n", c->port, c->threads);
+	(void)fprintf(out, "port = %u\n", c->port);
+	if (c->udp)
+		(void)fputs("udp = yes\n", out);
+	(void)fprintf(out, "threads = %u\n", c->threads);
 	print_polling(c, out);
 	if (c->stop_timeout_s)
 		(void)fprintf(out, "stop-timeout = %u\n", c->stop_timeout_s);

@@ -88,6 +88,7 @@ struct conf {
 	char **hosts; /* listen addresses (host=, repeated or comma list) */
 	unsigned host_count;
 	uint16_t port;    /* 2049; 0 takes a free one */
+	bool udp;         /* NFS too, not only what always is */
 	unsigned threads; /* reactors; 0: one a core */
 	bool sqpoll, iopoll;
 	unsigned sqpoll_idle_ms; /* 0: default */

@@ -43,6 +43,7 @@ static key_set_fn set_hosts, set_port, set_mount_port, set_count, set_memory,
 static const struct key keys[] = {
 	{ "nfsd", "host", set_hosts, 0, 0, true },
 	{ "nfsd", "port", set_port, FIELD(port) },
+	{ "nfsd", "udp", set_bool, FIELD(udp) },
 	{ "nfsd", "threads", set_count, FIELD(threads), CONF_THREADS_MAX },
 	{ "nfsd", "sqpoll", set_bool, FIELD(sqpoll) },
 	{ "nfsd", "sqpoll-idle", set_count, FIELD(sqpoll_idle_ms),

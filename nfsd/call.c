@@ -129,6 +129,16 @@ call_sent(struct call *c)
 		call_free(c);
 }
 
+/* As one datagram? A list may be longer: its caller is told so, and may ask
+ * again by TCP. */
+static bool
+call_fits(const struct call *c)
+{
+	return !c->conn->datagrams ||
+	       c->reply_bytes - RPC_MARK_BYTES + c->tail_bytes + c->pad_bytes <=
+		       DATAGRAM_BYTES_MAX;
+}
+
 /* On the worker or the reactor: header and tail from status and results. */
 static void
 call_encode(struct call *c)
@@ -154,6 +164,12 @@ call_encode(struct call *c)
 		c->tail = c->io.read.data;
 		c->tail_bytes = c->rq.res.read.count;
 		c->pad_bytes = -c->tail_bytes & 3;
+	}
+	if (!call_fits(c)) {
+		c->reply_bytes = RPC_MARK_BYTES +
+				 rpc_reply_error(c->reply + RPC_MARK_BYTES,
+						 &c->rpc, RPC_SYSTEM_ERR);
+		c->tail_bytes = 0;
 	}
 	total = c->reply_bytes - RPC_MARK_BYTES + c->tail_bytes + c->pad_bytes;
 	record_mark(c->reply, total);
@@ -337,6 +353,8 @@ call_find_room(struct call *c)
 
 	if (want > CALL_ROOM_BYTES_MAX)
 		want = CALL_ROOM_BYTES_MAX;
+	if (c->conn->datagrams && want > DATAGRAM_DATA_MAX)
+		want = DATAGRAM_DATA_MAX;
 	if (want < IO_SMALL_BYTES)
 		want = IO_SMALL_BYTES;
 	call_hold(c, want);

@@ -11,6 +11,7 @@
 #include "io/fault.h"
 #include "nfsd/devices.h"
 #include "nfsd/server.h"
+#include "nfsd/udp.h"
 
 #include <assert.h>
 
@@ -98,6 +99,7 @@ read_fault_hits(struct server *s, uint64_t *ret)
 #define REACTOR(f)                                                             \
 	.scope = IN_REACTOR, .offset = offsetof(struct reactor_counters, f)
 #define DRC(f)  .scope = IN_DRC, .offset = offsetof(struct drc_counters, f)
+#define UDP(f)  .scope = IN_UDP, .offset = offsetof(struct udp_counters, f)
 #define CALL(f) .scope = BY_CALL, .read = (f)
 
 /* NOLINTBEGIN(cppcoreguidelines-interfaces-global-init) */
@@ -254,6 +256,19 @@ static const struct counter rows[] = {
 	  SHARD(stall_slot_ns) },
 	{ "timeouts", NULL, "Connections ended for want of progress", COUNTER,
 	  SHARD(timeouts) },
+	{ "udp_received", NULL, "Datagrams received", COUNTER, UDP(received) },
+	{ "udp_sent", NULL, "Replies sent by UDP", COUNTER, UDP(sent) },
+	{ "udp_too_long", NULL, "Datagrams longer than any call by UDP",
+	  COUNTER, UDP(long_ones) },
+	{ "udp_garbage", NULL, "Datagrams that were no call", COUNTER,
+	  UDP(garbage) },
+	{ "udp_dropped", NULL, "Calls by UDP dropped for want of room", COUNTER,
+	  UDP(dropped) },
+	{ "udp_replies_dropped", NULL, "Replies that could not be sent by UDP",
+	  COUNTER, UDP(replies_dropped) },
+	{ "udp_peers", NULL, "Peers that call by UDP", GAUGE, UDP(peers) },
+	{ "udp_peers_evicted", NULL, "Peers that made room for new ones",
+	  COUNTER, UDP(peers_evicted) },
 	{ "open_files", NULL, "Files kept open", GAUGE, CALL(read_open_files) },
 	{ "uptime_ns", NULL, "Time since the start", GAUGE, CALL(read_uptime) },
 	{ "nfs3", "nfs_calls", "NFS calls begun, by procedure", COUNTER,
@@ -326,6 +341,10 @@ counter_read(const struct counter *c, struct server *s, unsigned i,
 	case IN_DRC:
 		drc_stats(s->drc, &drc);
 		*ret = *(const uint64_t *)((const char *)&drc + c->offset);
+		return 0;
+	case IN_UDP:
+		*ret = s->udp == NULL ? 0
+				      : value_at(c, udp_counters(s->udp), i);
 		return 0;
 	case BY_CALL:
 		return c->read(s, ret);

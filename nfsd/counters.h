@@ -23,6 +23,7 @@ enum counter_scope {
 	IN_REACTOR, /* struct reactor_counters, one a reactor */
 	IN_VOLUME,  /* struct volume_counters, one an export: told by export */
 	IN_DRC,     /* struct drc_counters */
+	IN_UDP,     /* struct udp_counters */
 	BY_CALL,    /* read() */
 	BY_LABEL    /* list() */
 };
@@ -53,8 +54,8 @@ struct counter {
 
 /* Row i; NULL behind the last. */
 const struct counter *counter_row(unsigned i);
-/* Value i of a counter that is IN_SHARD, IN_REACTOR or IN_DRC, summed up, or
- * BY_CALL. 0 or -ENODATA. */
+/* Value i of a counter that is IN_SHARD, IN_REACTOR, IN_DRC or IN_UDP,
+ * summed up, or BY_CALL. 0 or -ENODATA. */
 int counter_read(const struct counter *c, struct server *s, unsigned i,
 		 uint64_t *ret);
 /* Value i of one that is IN_VOLUME; n are a volume's counters. */

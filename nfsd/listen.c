@@ -13,18 +13,20 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Those of TCP. The two counts are not read at once: where a datagrams' comes
+ * or goes in between, it is one more or less. */
 static unsigned
 conn_total(const struct server *s)
 {
-	unsigned i, n = 0;
+	unsigned i, n = 0, datagrams = s->conns_datagrams;
 
 	for (i = 0; i < s->shards; i++)
 		n += s->shard[i]->conn_count;
-	return n;
+	return n > datagrams ? n - datagrams : 0;
 }
 
-static struct shard *
-shard_least(const struct server *s)
+struct shard *
+listen_shard(const struct server *s)
 {
 	struct shard *best = s->shard[0];
 	unsigned i;
@@ -55,7 +57,7 @@ accept_done(struct op *op, int res)
 
 	l->accepting = false;
 	if (res >= 0)
-		conn_start(shard_least(l->shard->server), l, res);
+		conn_start(listen_shard(l->shard->server), l, res);
 	else if (res != -EAGAIN && res != -EINTR && res != -ECONNABORTED &&
 		 res != -ECANCELED)
 		log_limited(&limit, LOG_WARNING_,

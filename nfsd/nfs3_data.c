@@ -184,8 +184,10 @@ static uint32_t
 read_bytes(const struct call *c)
 {
 	uint32_t n = c->rq.args.read.count;
+	uint32_t max =
+		c->conn->datagrams ? DATAGRAM_DATA_MAX : IO_TRANSFER_BYTES_MAX;
 
-	return n < IO_TRANSFER_BYTES_MAX ? n : IO_TRANSFER_BYTES_MAX;
+	return n < max ? n : max;
 }
 
 static void

@@ -139,6 +139,19 @@ nfs3_fsstat(struct request *rq)
 	return status;
 }
 
+static void
+fsinfo_clamp(struct nfs3_fsinfo_res *res, uint32_t max)
+{
+	uint32_t *const sizes[] = { &res->rtmax, &res->rtpref, &res->rtmult,
+				    &res->wtmax, &res->wtpref, &res->wtmult,
+				    &res->dtpref };
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		if (*sizes[i] > max)
+			*sizes[i] = max;
+}
+
 enum nfsstat3
 nfs3_fsinfo(struct request *rq)
 {
@@ -157,6 +170,8 @@ nfs3_fsinfo(struct request *rq)
 		res->wtpref = facts->write_pref_bytes;
 		res->rtmult = res->wtmult = facts->write_mult_bytes;
 		res->dtpref = READDIR_PREFERRED_BYTES;
+		if (rq->datagram)
+			fsinfo_clamp(res, DATAGRAM_DATA_MAX);
 		res->maxfilesize = limits.file_bytes_max;
 		res->time_delta.seconds = limits.time_grain_ns / 1000000000u;
 		res->time_delta.nseconds = limits.time_grain_ns % 1000000000u;

@@ -231,6 +231,9 @@ void access_put(struct access *a);
 /* object.c: a handle in a call, resolved -------------------------------------
  */
 
+/* What READ, WRITE or READDIR carry in one datagram. */
+#define DATAGRAM_DATA_MAX (32u << 10)
+
 /* What a procedure sees of its call. Lives in the call's slot. */
 struct request {
 	struct server *server;

@@ -9,6 +9,7 @@
  * It does not know how rpcbind is spoken to (rpc/bind.c). RFC 1833.
  */
 #include "nfsd/server.h"
+#include "nfsd/udp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -51,7 +52,7 @@ static void
 list_services(const struct server *s, struct bind_service out[PROGRAMS])
 {
 	const struct listener *l;
-	unsigned i;
+	unsigned i, n;
 
 	for (i = 0; i < PROGRAMS; i++) {
 		out[i].prog = nfsd_programs[i].prog;
@@ -59,6 +60,10 @@ list_services(const struct server *s, struct bind_service out[PROGRAMS])
 		for (l = s->listener; l < s->listener + s->listeners; l++)
 			if (listener_serves(l, i))
 				take_address(&out[i], l, false);
+		for (n = 0; n < udp_count(s->udp); n++)
+			if (listener_serves(udp_socket(s->udp, n), i))
+				take_address(&out[i], udp_socket(s->udp, n),
+					     true);
 	}
 }
 

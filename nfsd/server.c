@@ -12,6 +12,7 @@
 #include "nfsd/ctl.h"
 #include "nfsd/devices.h"
 #include "nfsd/override.h"
+#include "nfsd/udp.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -24,6 +25,7 @@
 #define STOP_TIMEOUT_S     20u
 #define SYNC_NS            (180ull * 1000000000) /* a slow disk, much dirty */
 #define EXPORTS_DIR_SUFFIX ".d"
+#define PORT_TRIES         16u
 #define UNEXPORT_NS        (10ull * 1000000000)
 
 static_assert((int)CONF_LOG_ERR == (int)LOG_ERR_ &&
@@ -263,6 +265,7 @@ server_free(struct server *s)
 {
 	if (s->exports != NULL)
 		export_table_put(s->exports);
+	udp_free(s->udp);
 	if (s->engine != NULL)
 		engine_free(s->engine);
 	listen_close(s); /* a cancelled accept may have ended just now */
@@ -295,6 +298,25 @@ calls_per_conn(const struct conf *c)
 					   : CALLS_PER_CONN_DEFAULT;
 }
 
+/* A free port that is taken is to be one of TCP's and of UDP's. */
+static int
+open_sockets(struct server *s)
+{
+	const struct conf *c = &s->conf;
+	bool any = c->port == 0 || (c->has_mount_port && c->mount_port == 0);
+	unsigned tries = any ? PORT_TRIES : 1;
+	int rc = -EADDRINUSE;
+
+	while (rc == -EADDRINUSE && tries-- > 0) {
+		listen_close(s);
+		rc = listen_open(s);
+		if (rc < 0)
+			return rc;
+		rc = udp_open(&s->udp, s, tries > 0);
+	}
+	return rc;
+}
+
 int
 server_start(struct server **ret, struct conf *conf,
 	     const struct server_options *o)
@@ -320,7 +342,7 @@ server_start(struct server **ret, struct conf *conf,
 	s->clients = clients_new();
 	s->overrides = overrides_new();
 	rc = s->clients == NULL || s->overrides == NULL ? -ENOMEM
-							: listen_open(s);
+							: open_sockets(s);
 	if (rc == 0)
 		rc = start_state(s, o->state_dir);
 	if (rc == 0)
@@ -340,6 +362,10 @@ server_start(struct server **ret, struct conf *conf,
 	log_exports(s->engine, s->exports);
 	s->listening.run = listen_message;
 	reactor_post(engine_reactor(s->engine, 0), &s->listening);
+	rc = udp_start(s->udp);
+	if (rc < 0)
+		log_msg(LOG_ERR_, "nothing is served by UDP: %s",
+			strerror(-rc));
 	if (!o->no_rpcbind && registration_start(&s->registration, s) < 0)
 		log_msg(LOG_WARNING_, "no memory to register with rpcbind");
 	*ret = s;
@@ -366,7 +392,8 @@ static void
 log_fixed(const struct conf *is, const struct conf *wants)
 {
 	if (!same_hosts(is, wants) || is->port != wants->port ||
-	    is->threads != wants->threads || !polling_same(is, wants) ||
+	    is->udp != wants->udp || is->threads != wants->threads ||
+	    !polling_same(is, wants) ||
 	    is->has_mount_port != wants->has_mount_port ||
 	    is->mount_port != wants->mount_port ||
 	    is->buffer_memory != wants->buffer_memory ||
@@ -374,7 +401,7 @@ log_fixed(const struct conf *is, const struct conf *wants)
 	    is->metrics_port != wants->metrics_port ||
 	    strcmp(is->metrics_host, wants->metrics_host) != 0 ||
 	    is->open_files != wants->open_files)
-		log_msg(LOG_NOTICE_, "hosts, ports, threads, polling, "
+		log_msg(LOG_NOTICE_, "hosts, ports, udp, threads, polling, "
 				     "buffer-memory, open-files and the "
 				     "metrics' address change with a restart");
 }
@@ -537,6 +564,7 @@ server_stop(struct server *s)
 	ctl_stop(s->ctl);
 	ctl_forget(s);
 	registration_stop(s->registration);
+	udp_stop_receiving(s->udp);
 	rc = stop_shards(s);
 	if (rc < 0) {
 		log_msg(LOG_ERR_, "the device does not answer: ending without "

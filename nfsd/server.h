@@ -42,8 +42,7 @@
 #define CONNS_RESERVED_MAX     4u /* clients mounted on this machine */
 #define SERVER_LISTENERS_MAX   32u
 #define RECORD_BYTES_MAX       (IO_TRANSFER_BYTES_MAX + CALL_PLACE_BYTES)
-/* One datagram, in or out, and what of it READ, WRITE or READDIR may carry. */
-#define DATAGRAM_DATA_MAX      (32u << 10)
+/* A datagram, in or out. */
 #define DATAGRAM_BYTES_MAX     (DATAGRAM_DATA_MAX + CALL_PLACE_BYTES)
 
 static_assert(CALL_PLACE_BYTES >=
@@ -122,7 +121,8 @@ struct server {
 	_Atomic unsigned conns_max, calls_per_conn; /* a reload sets them */
 	_Atomic bool manage_gids;
 	_Atomic unsigned conns_reserved;
-	_Atomic unsigned conns_datagrams;  /* count for no limit but udp.c's */
+	_Atomic unsigned conns_datagrams; /* count for no limit but udp.c's */
+	struct udp *udp;
 	struct registration *registration; /* NULL: --no-rpcbind */
 	struct message listening;
 };
@@ -408,6 +408,8 @@ int listen_open(struct server *s);
 /* On reactor 0. */
 void listen_start(struct server *s);
 void listen_resume(struct server *s);
+/* Which shard is to have the next connection. Any thread. */
+struct shard *listen_shard(const struct server *s);
 /* Tune an accepted socket; true where it is one of the CONNS_RESERVED_MAX that
  * have memory set aside: conns_reserved is to be lowered when it closes. */
 bool listen_tune(struct server *s, int fd);

@@ -114,13 +114,14 @@ int harness_sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A mounted libnfs context with the caller's ids (nfs_destroy_context it). */
 struct nfs_context *harness_nfs(struct harness *h, int uid, int gid);
 
-/* raw.c: one TCP connection, calls built by hand ------------------------------
+/* raw.c: one TCP connection, or one UDP socket, calls built by hand -----------
  */
 
 #define RAW_RECORD_MAX (5u << 20)
 
 struct raw {
 	int fd;
+	bool datagrams;
 	uint32_t xid; /* of the next call */
 	uint32_t uid, gid, gids;
 	uint32_t gid_list[16];
@@ -137,6 +138,8 @@ struct raw {
 };
 
 struct raw *raw_connect(uint16_t port);
+/* By UDP: what is sent and received is a datagram. */
+struct raw *raw_connect_udp(uint16_t port);
 /* From a source port below 1024 (root). */
 struct raw *raw_connect_reserved(uint16_t port);
 void raw_close(struct raw *r); /* and free */

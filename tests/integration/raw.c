@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See harness.h: calls built by hand on one TCP connection. */
+/* See harness.h: calls built by hand on one TCP connection, or UDP socket. */
 #include "harness.h"
 
 #include <arpa/inet.h>
@@ -102,6 +102,16 @@ struct raw *
 raw_connect(uint16_t port)
 {
 	return raw_new(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port);
+}
+
+struct raw *
+raw_connect_udp(uint16_t port)
+{
+	struct raw *r =
+		raw_new(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), port);
+
+	r->datagrams = true;
+	return r;
 }
 
 struct raw *
@@ -226,6 +236,8 @@ raw_try_send(struct raw *r)
 {
 	uint32_t mark = htonl(r->out_bytes | 0x80000000u);
 
+	if (r->datagrams)
+		return send_bytes(r, r->out, r->out_bytes);
 	return send_bytes(r, &mark, 4) && send_bytes(r, r->out, r->out_bytes);
 }
 
@@ -249,7 +261,10 @@ raw_send_fragments(struct raw *r, uint32_t n)
 void
 raw_send(struct raw *r)
 {
-	raw_send_fragments(r, r->out_bytes);
+	if (r->datagrams)
+		raw_send_bytes(r, r->out, r->out_bytes);
+	else
+		raw_send_fragments(r, r->out_bytes);
 }
 
 /* Exactly n bytes; false at the stream's end or after silence. */
@@ -296,12 +311,30 @@ take_header(struct raw *r)
 	}
 }
 
+static bool
+receive_datagram(struct raw *r)
+{
+	struct pollfd p = { .fd = r->fd, .events = POLLIN };
+	ssize_t got;
+
+	if (poll(&p, 1, SILENCE_MS) != 1)
+		return false;
+	got = recv(r->fd, r->in, RAW_RECORD_MAX, 0);
+	if (got < 0)
+		return false;
+	r->in_bytes = (uint32_t)got;
+	take_header(r);
+	return true;
+}
+
 bool
 raw_receive(struct raw *r)
 {
 	uint32_t mark = 0;
 
 	r->in_bytes = 0;
+	if (r->datagrams)
+		return receive_datagram(r);
 	do {
 		if (!receive_bytes(r, &mark, 4))
 			return false;
