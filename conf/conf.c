@@ -36,6 +36,7 @@ conf_init(struct conf *c)
 {
 	memset(c, 0, sizeof(*c));
 	c->port = 2049;
+	c->grace_s = CONF_GRACE_S;
 	c->level = CONF_LOG_NOTICE;
 }
 
@@ -331,6 +332,18 @@ print_polling(const struct conf *c, FILE *out)
 		(void)fputs("iopoll = yes\n", out);
 }
 
+/* Nothing where all is as it would be without. */
+static void
+print_lockd(const struct conf *c, FILE *out)
+{
+	if (!c->has_lockd_port && c->grace_s == CONF_GRACE_S)
+		return;
+	(void)fputs("\n[lockd]\n", out);
+	if (c->has_lockd_port)
+		(void)fprintf(out, "port = %u\n", c->lockd_port);
+	(void)fprintf(out, "grace = %u\n", c->grace_s);
+}
+
 void
 conf_print(const struct conf *c, FILE *out)
 {
@@ -355,6 +368,7 @@ conf_print(const struct conf *c, FILE *out)
 	if (c->has_mount_port)
 		(void)fprintf(out, "port = %u\n", c->mount_port);
 	(void)fprintf(out, "manage-gids = %s\n", c->manage_gids ? "yes" : "no");
+	print_lockd(c, out);
 	(void)fprintf(
 		out,
 		"\n[limits]\nconnections = %u\ncalls-per-connection = %u\n"

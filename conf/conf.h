@@ -99,6 +99,10 @@ struct conf {
 	bool has_mount_port;
 	uint16_t mount_port;
 	bool manage_gids;
+	/* [lockd] */
+	bool has_lockd_port;
+	uint16_t lockd_port;
+	unsigned grace_s;
 	/* [limits] */
 	unsigned connections;          /* 0: default */
 	unsigned calls_per_connection; /* 0: default */
@@ -113,6 +117,7 @@ struct conf {
 };
 
 #define CONF_THREADS_MAX 256u
+#define CONF_GRACE_S     45u /* default */
 
 /*
  * words.c: set the part of p that is called name (read-mode, write-mode, edges,

@@ -20,6 +20,7 @@
 #define SQPOLL_IDLE_MS    60000u
 #define BUSY_POLL_US      100000u
 #define STOP_TIMEOUT_S    3600u
+#define GRACE_S_MAX       3600u
 
 struct key;
 
@@ -35,8 +36,8 @@ struct key {
 	bool repeats;
 };
 
-static key_set_fn set_hosts, set_port, set_mount_port, set_count, set_memory,
-	set_bool, set_level, set_policy, set_metrics;
+static key_set_fn set_hosts, set_port, set_mount_port, set_lockd_port,
+	set_count, set_memory, set_bool, set_level, set_policy, set_metrics;
 
 #define FIELD(f) offsetof(struct conf, f)
 
@@ -62,6 +63,8 @@ static const struct key keys[] = {
 	{ "nfsd", "flush-share", set_policy },
 	{ "mountd", "port", set_mount_port, FIELD(mount_port) },
 	{ "mountd", "manage-gids", set_bool, FIELD(manage_gids) },
+	{ "lockd", "port", set_lockd_port, FIELD(lockd_port) },
+	{ "lockd", "grace", set_count, FIELD(grace_s), GRACE_S_MAX },
 	{ "limits", "connections", set_count, FIELD(connections),
 	  CONNECTIONS_MAX },
 	{ "limits", "calls-per-connection", set_count,
@@ -184,6 +187,17 @@ set_mount_port(struct conf *c, const struct key *key, const char *value,
 
 	if (!error)
 		c->has_mount_port = true;
+	return error;
+}
+
+static int
+set_lockd_port(struct conf *c, const struct key *key, const char *value,
+	       char why[CONF_REASON_BYTES])
+{
+	int error = set_port(c, key, value, why);
+
+	if (!error)
+		c->has_lockd_port = true;
 	return error;
 }
 

@@ -51,7 +51,7 @@ int conf_policy_merge(struct conf_policy *p, const struct conf_policy *other,
 
 /* keys.c ------------------------------------------------------------------- */
 
-#define CONF_KEYS 25u
+#define CONF_KEYS 27u
 
 /* Key i and its section, NULL behind the last. */
 const char *conf_key_name(unsigned i, const char **ret_section);

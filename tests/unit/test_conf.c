@@ -271,7 +271,8 @@ test_sample_uncommented(void **state)
 	assert_int_equal(c.policy.write_mode, CONF_DIRECT);
 	assert_int_equal(c.policy.edges, CONF_EDGES_DROP);
 	assert_int_equal(c.policy.stable_floor, CONF_STABLE_NONE);
-	assert_true(c.host_count && c.has_mount_port);
+	assert_true(c.host_count && c.has_mount_port && c.has_lockd_port);
+	assert_int_equal(c.grace_s, plain.grace_s);
 	free(text);
 	conf_fini(&c);
 }
