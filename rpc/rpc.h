@@ -230,4 +230,37 @@ int bind_register(const struct bind_service *services, unsigned n);
 /* Withdraw those of ours that still name our ports. Blocks. */
 void bind_unregister(const struct bind_service *services, unsigned n);
 
+/* peer.c: programs of other hosts, by libtirpc ----------------------------- */
+
+/* How to get there: ports of the addresses are not looked at. */
+struct rpc_peer_where {
+	const struct sockaddr *host;  /* AF_INET or AF_INET6 */
+	const struct sockaddr *local; /* ours to leave from, NULL: any. From a
+					 reserved port where we may. */
+	bool datagram;    /* UDP, and so is its rpcbind asked; else TCP */
+	bool once;        /* its datagram is sent once, rather than each second
+			     until there is an answer */
+	unsigned seconds; /* that each step may take: connecting, and a call */
+};
+
+struct rpc_peer_io {
+	xdrproc_t encode, decode; /* NULL: nothing to encode, to decode */
+	void *args, *res;
+};
+
+struct rpc_peer;
+/*
+ * The program at host, where its rpcbind says that it is. Each of these blocks.
+ * 0; -ENOENT: rpcbind does not know it; -ECONNREFUSED or -ETIMEDOUT: there is
+ * no rpcbind, or no host; another -errno of socket(2), bind(2) or connect(2).
+ */
+int rpc_peer_open(struct rpc_peer **ret, const struct rpc_peer_where *w,
+		  uint32_t prog, uint32_t vers);
+/* 0; -ETIMEDOUT: no answer; -ECONNREFUSED; -EPERM: it will not have us by our
+ * credential; -EPROTONOSUPPORT: it has no such procedure; -EIO: other failures,
+ * such as a connection that ended or a result that cannot be decoded. */
+int rpc_peer_call(struct rpc_peer *p, uint32_t proc,
+		  const struct rpc_peer_io *io);
+void rpc_peer_close(struct rpc_peer *p); /* NULL is taken */
+
 #endif
