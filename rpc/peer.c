@@ -32,22 +32,23 @@ set_port(struct sockaddr_storage *addr, in_port_t port)
 	return sizeof(struct sockaddr_in);
 }
 
-/* at->prog and at->vers are there. */
+/* Of of, only the program and how its datagrams are sent are there. */
 static int
 open_at(CLIENT **ret, const struct rpc_peer_where *w, in_port_t port,
-	struct client_at *at)
+	const struct client_at *of)
 {
 	struct sockaddr_storage addr = { 0 };
+	struct client_at at = *of;
 
 	memcpy(&addr, w->host,
 	       w->host->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					      : sizeof(struct sockaddr_in));
-	at->addr_bytes = set_port(&addr, port);
-	at->addr = (const struct sockaddr *)&addr;
-	at->local = w->local;
-	at->datagram = w->datagram;
-	at->seconds = (int)w->seconds;
-	return client_open(ret, at);
+	at.addr_bytes = set_port(&addr, port);
+	at.addr = (const struct sockaddr *)&addr;
+	at.local = w->local;
+	at.datagram = w->datagram;
+	at.seconds = (int)w->seconds;
+	return client_open(ret, &at);
 }
 
 /* Version 2, which even an old portmapper speaks, knows IPv4 only. */
@@ -96,8 +97,8 @@ port_of(const struct rpc_peer_where *w, const struct client_at *of,
 	in_port_t *ret)
 {
 	bool v6 = w->host->sa_family == AF_INET6;
-	struct client_at at = { .prog = PMAPPROG,
-				.vers = v6 ? RPCBVERS4 : PMAPVERS };
+	const struct client_at at = { .prog = PMAPPROG,
+				      .vers = v6 ? RPCBVERS4 : PMAPVERS };
 	CLIENT *rpcbind;
 	int error = open_at(&rpcbind, w, htons(PMAPPORT), &at);
 
@@ -113,7 +114,9 @@ int
 rpc_peer_open(struct rpc_peer **ret, const struct rpc_peer_where *w,
 	      uint32_t prog, uint32_t vers)
 {
-	struct client_at at = { .prog = prog, .vers = vers, .once = w->once };
+	const struct client_at at = { .prog = prog,
+				      .vers = vers,
+				      .once = w->once };
 	in_port_t port = 0;
 	struct rpc_peer *p;
 	int error = port_of(w, &at, &port);
