@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NFSv3 and MOUNT bytes made by libnfs's generated codecs, to hold ours
+ * NFSv3, MOUNT and NLM bytes made by libnfs's generated codecs, to hold ours
  * against. Its headers and ours give the same names to the same protocol, so
  * the two sides meet in a struct sample that belongs to neither: it holds every
- * value that a call or a reply may carry. zdr_peer.c and zdr_mount.c know
- * libnfs; the tests know nfsd/nfs3.h.
+ * value that a call or a reply may carry. zdr_peer.c, zdr_mount.c and
+ * zdr_nlm.c know libnfs; the tests know nfsd/nfs3.h.
  */
 #ifndef NVNFSD_ZDR_PEER_H
 #define NVNFSD_ZDR_PEER_H
@@ -86,5 +86,21 @@ uint32_t peer_mount_export(const struct sample *s, unsigned n, uint8_t *out,
 bool peer_mount1_mnt_reads(const uint8_t *in, uint32_t n, uint32_t *status);
 bool peer_mount_dump_reads(const uint8_t *in, uint32_t n);
 bool peer_mount_export_reads(const uint8_t *in, uint32_t n);
+
+/* NLM: cookie is verf, exclusive, block and reclaim are flag[0] to [2], the
+ * caller is name, oh name2, svid and state u32[0] and [1], offset and length
+ * u64[0] and [1]. */
+enum peer_nlm {
+	PEER_NLM_TEST, /* and GRANTED */
+	PEER_NLM_LOCK,
+	PEER_NLM_CANCEL,
+	PEER_NLM_UNLOCK
+};
+uint32_t peer_nlm_args(enum peer_nlm what, const struct sample *s, uint8_t *out,
+		       uint32_t room);
+uint32_t peer_nlm_res(uint32_t stat, const struct sample *s, uint8_t *out,
+		      uint32_t room);
+uint32_t peer_nlm_test_res(uint32_t stat, const struct sample *s, uint8_t *out,
+			   uint32_t room);
 
 #endif
