@@ -69,7 +69,7 @@ struct locks_ops {
 	 */
 	int (*host_first)(void *arg, const struct lock_host *h);
 	/*
-	 * A host for which host_first returned 0 has had no lock for a while,
+	 * A host for which host_first was called has had no lock for a while,
 	 * or was forgotten. On a thread of the manager's own; may block. Not
 	 * called at the server's end: the next server has to know the host.
 	 */
@@ -115,17 +115,19 @@ void locks_free(struct locks *l);
 void locks_exports(struct locks *l, struct export_table *t);
 
 /*
- * The procedures: enum nlm4_stats. test and lock and share may also return
- * -EAGAIN where !rq->may_block: nothing has happened, and it is to be called
- * again where it may block.
+ * The procedures: enum nlm4_stats. lock and share may also return -EAGAIN where
+ * !rq->may_block: nothing has happened, and it is to be called again where it
+ * may block.
  *
  * What is judged, in this order: the object is a regular file (else
- * NLM4_FAILED); offset and length are such that a file can have (else
- * NLM4_FBIG; a length of all ones is taken as 0); grace (a reclaim is only
- * taken during it, all else only outside, NLM4_DENIED_GRACE_PERIOD); an
- * exclusive lock needs a file that this server can write (NLM4_ROFS); the
- * caller may read or write it, or owns it, or the export has insecure_locks
- * (else NLM4_FAILED: NLM4_DENIED would be taken for somebody else's lock).
+ * NLM4_FAILED); what is exclusive, or a SHARE for writing, is on an export that
+ * is rw to the client and a file system that can be written (NLM4_ROFS; not
+ * TEST); the caller may read or write the file, or owns it, or the export has
+ * no_auth_nlm (else NLM4_FAILED: NLM4_DENIED would be taken for somebody else's
+ * lock); offset and length are such that a file can have (else NLM4_FBIG; a
+ * length of all ones is taken as 0); grace: a reclaim is only taken during it,
+ * all else but UNLOCK, CANCEL and UNSHARE only outside
+ * (NLM4_DENIED_GRACE_PERIOD).
  */
 
 /* NLM4_DENIED with *holder filled: another owner, or a local process (svid: its
