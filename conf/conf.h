@@ -174,6 +174,7 @@ struct conf_export_options {
 	bool secure;                  /* default true */
 	bool subtree_check;           /* accepted, warned, not enforced */
 	bool acl;                     /* no_acl clears it */
+	bool auth_nlm;                /* default true; no_auth_nlm */
 	uint32_t anonuid, anongid;    /* default 65534 */
 	enum conf_fsid_kind fsid_kind;
 	uint32_t fsid_number;

@@ -33,7 +33,6 @@ struct option {
 
 #define FIELD(f) offsetof(struct conf_export_options, f)
 
-static const char no_locks[] = "locks (NLM) are not served: mount with nolock";
 static const char no_nfs4[] = "it is for NFSv4, and NFSv3 is served";
 static const char no_maps[] = "ids are taken as the client sends them: use "
 			      "all_squash, root_squash, anonuid, anongid";
@@ -58,6 +57,10 @@ static const struct option options[] = {
 	{ "no_subtree_check", FLAG, false, FIELD(subtree_check) },
 	{ "acl", FLAG, true, FIELD(acl) },
 	{ "no_acl", FLAG, false, FIELD(acl) },
+	{ "auth_nlm", FLAG, true, FIELD(auth_nlm) },
+	{ "secure_locks", FLAG, true, FIELD(auth_nlm) },
+	{ "no_auth_nlm", FLAG, false, FIELD(auth_nlm) },
+	{ "insecure_locks", FLAG, false, FIELD(auth_nlm) },
 	{ "anonuid", VALUE, false, 0, conf_set_anonuid },
 	{ "anongid", VALUE, false, 0, conf_set_anongid },
 	{ "fsid", VALUE, false, 0, conf_set_fsid },
@@ -71,10 +74,6 @@ static const struct option options[] = {
 	{ "wdelay", IDLE, false, 0, NULL,
 	  "no effect: nothing waits, and WRITEs that come while a sync runs "
 	  "share the next one" },
-	{ "auth_nlm", IDLE, false, 0, NULL, no_locks },
-	{ "secure_locks", IDLE, false, 0, NULL, no_locks },
-	{ "no_auth_nlm", REFUSED, false, 0, NULL, no_locks },
-	{ "insecure_locks", REFUSED, false, 0, NULL, no_locks },
 	{ "crossmnt", REFUSED, false, 0, NULL, no_crossing },
 	{ "nohide", REFUSED, false, 0, NULL, no_crossing },
 	{ "zfs_snapdir", REFUSED, false, 0, NULL, no_crossing },
@@ -118,6 +117,7 @@ conf_options_init(struct conf_export_options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->sync = o->root_squash = o->secure = o->acl = true;
+	o->auth_nlm = true;
 	o->anonuid = o->anongid = ANON_ID;
 }
 
@@ -343,6 +343,8 @@ conf_options_print(const struct conf_export_options *o, FILE *out)
 		      o->anonuid, o->anongid);
 	if (!o->acl)
 		(void)fputs(",no_acl", out);
+	if (!o->auth_nlm)
+		(void)fputs(",no_auth_nlm", out);
 	print_fsid(o, out);
 	if (o->has_mountpoint)
 		(void)fputs(",mountpoint", out);
