@@ -442,7 +442,7 @@ call_find(struct call *c)
 		return v;
 	c->program = row;
 	c->row = nfsd_row(row, c->rpc.proc);
-	return RPC_OK;
+	return c->row->decode != NULL ? RPC_OK : RPC_PROC_UNAVAIL;
 }
 
 void

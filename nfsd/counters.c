@@ -45,6 +45,12 @@ rquota_name(unsigned i)
 	return nfsd_row(PROGRAM_RQUOTA1, i)->name;
 }
 
+static const char *
+nlm_name(unsigned i)
+{
+	return nlm4_served(i)->name;
+}
+
 static int
 read_connections(struct server *s, uint64_t *ret)
 {
@@ -281,6 +287,8 @@ static const struct counter rows[] = {
 	{ "rquota", "rquota_calls", "RQUOTA calls begun, by procedure", COUNTER,
 	  SHARD(calls[LATENCY_RQUOTA]), RQUOTAPROC_COUNT, "procedure",
 	  rquota_name },
+	{ "nlm", "nlm_calls", "NLM calls begun, by procedure", COUNTER,
+	  SHARD(calls[LATENCY_NLM]), NLM4_SERVED, "procedure", nlm_name },
 #ifdef NVNFSD_FAULT
 	{ "fault_hits", NULL, "Faults injected", COUNTER,
 	  CALL(read_fault_hits) },

@@ -24,11 +24,12 @@
 	((LATENCY_OCTAVES - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
 
 /* NFS's procedures, then MOUNT's (of all versions), then NFSACL's, then
- * RQUOTA's. */
+ * RQUOTA's, then those that NLM has. */
 #define LATENCY_MOUNT  22u
 #define LATENCY_ACL    30u
 #define LATENCY_RQUOTA 33u
-#define LATENCY_PROCS  36u
+#define LATENCY_NLM    36u
+#define LATENCY_PROCS  57u
 
 /* Cells of a shard: beyond them what was not seen for long counts as client 0,
  * "others". */

@@ -193,7 +193,10 @@ family_missing(int rc)
 static const char *
 port_option(uint32_t programs)
 {
-	return (programs & 1u << PROGRAM_NFS3) != 0 ? "--port" : "--mount-port";
+	if ((programs & 1u << PROGRAM_NFS3) != 0)
+		return "--port";
+	return (programs & PROGRAMS_MOUNT) != 0 ? "--mount-port"
+						: "port in [lockd]";
 }
 
 /* One address of one port. What fails is logged, but for family_missing. */
@@ -284,14 +287,24 @@ listen_open(struct server *s)
 {
 	const struct conf *c = &s->conf;
 	uint32_t nfs = PROGRAMS_NFS, mount = PROGRAMS_MOUNT;
+	uint32_t lock = PROGRAMS_LOCK;
 	int rc;
 
 	if (!c->has_mount_port || is_same(c->mount_port, c->port)) {
 		nfs |= mount;
 		mount = 0;
 	}
+	if (!c->has_lockd_port || is_same(c->lockd_port, c->port)) {
+		nfs |= lock;
+		lock = 0;
+	} else if (mount != 0 && is_same(c->lockd_port, c->mount_port)) {
+		mount |= lock;
+		lock = 0;
+	}
 	rc = open_port(s, c->port, nfs);
 	if (rc == 0 && mount != 0)
 		rc = open_port(s, c->mount_port, mount);
+	if (rc == 0 && lock != 0)
+		rc = open_port(s, c->lockd_port, lock);
 	return rc;
 }

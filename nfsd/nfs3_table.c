@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The procedures of NFS version 3, of NFSACL version 3, of RQUOTA versions 1
- * and 2 and of MOUNT versions 1 to 3, a row each (RFC 1813, 3.3 and 5.2).
+ * and 2 and of MOUNT versions 1 to 3, a row each (RFC 1813, 3.3 and 5.2); and
+ * which programs there are, with NLM, whose rows are nlm_table.c's.
  * Constant. Bounds are sums of the encoder's parts, the status first; what
  * follows a header apart is the row's tail.
  *
@@ -358,6 +359,7 @@ const struct rpc_program nfsd_programs[PROGRAMS] = {
 	[PROGRAM_MOUNT3] = { MOUNT_PROGRAM, MOUNT_VERSION3, MOUNTPROC3_COUNT },
 	[PROGRAM_MOUNT2] = { MOUNT_PROGRAM, MOUNT_VERSION2, MOUNTPROC2_COUNT },
 	[PROGRAM_MOUNT1] = { MOUNT_PROGRAM, MOUNT_VERSION1, MOUNTPROC1_COUNT },
+	[PROGRAM_NLM4] = { NLM_PROGRAM, NLM_VERSION4, NLMPROC4_COUNT },
 };
 
 static const struct {
@@ -371,12 +373,14 @@ static const struct {
 	[PROGRAM_MOUNT3] = { mount3_rows, LATENCY_MOUNT },
 	[PROGRAM_MOUNT2] = { mount2_rows, LATENCY_MOUNT },
 	[PROGRAM_MOUNT1] = { mount2_rows, LATENCY_MOUNT },
+	[PROGRAM_NLM4] = { nlm4_rows, LATENCY_NLM },
 };
 
 static_assert(NFSPROC3_COUNT == LATENCY_MOUNT &&
 		      LATENCY_MOUNT + MOUNTPROC2_COUNT == LATENCY_ACL &&
 		      LATENCY_ACL + ACLPROC3_COUNT == LATENCY_RQUOTA &&
-		      LATENCY_RQUOTA + RQUOTAPROC_COUNT == LATENCY_PROCS,
+		      LATENCY_RQUOTA + RQUOTAPROC_COUNT == LATENCY_NLM &&
+		      LATENCY_NLM + NLM4_SERVED == LATENCY_PROCS,
 	      "each procedure has its number");
 
 const struct nfs3_row *
@@ -389,6 +393,8 @@ nfsd_row(unsigned program, uint32_t proc)
 uint32_t
 nfsd_proc_number(unsigned program, uint32_t proc)
 {
-	assert(program < PROGRAMS && proc < nfsd_programs[program].procs);
+	assert(nfsd_row(program, proc)->decode != NULL);
+	if (program == PROGRAM_NLM4 && proc > NLMPROC4_SM_NOTIFY)
+		proc -= NLM4_GAP;
 	return tables[program].number + proc;
 }

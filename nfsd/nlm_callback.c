@@ -277,17 +277,28 @@ nlm_callback_stop(struct nlm_callback *c)
 		pthread_join(c->thread[i], NULL);
 }
 
+static void
+host_free(struct host *h)
+{
+	struct message_out *m, *next;
+
+	for (m = TAILQ_FIRST(&h->messages); m != NULL; m = next) {
+		next = TAILQ_NEXT(m, link);
+		free(m);
+	}
+	free(h);
+}
+
 void
 nlm_callback_free(struct nlm_callback *c)
 {
-	struct host *h;
+	struct host *h, *next;
 
 	if (c == NULL)
 		return;
-	while ((h = TAILQ_FIRST(&c->hosts)) != NULL) {
-		while (!TAILQ_EMPTY(&h->messages))
-			message_free(c, h, TAILQ_FIRST(&h->messages));
-		host_settle(c, h);
+	for (h = TAILQ_FIRST(&c->hosts); h != NULL; h = next) {
+		next = TAILQ_NEXT(h, link);
+		host_free(h);
 	}
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->changed);

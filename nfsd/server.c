@@ -263,6 +263,7 @@ listen_message(struct message *m)
 static void
 server_free(struct server *s)
 {
+	lockd_free(s);
 	if (s->exports != NULL)
 		export_table_put(s->exports);
 	udp_free(s->udp);
@@ -353,6 +354,8 @@ server_start(struct server **ret, struct conf *conf,
 	if (rc == 0)
 		rc = load_exports(s, &s->conf, o, NULL, &s->exports);
 	if (rc == 0)
+		rc = lockd_new(s);
+	if (rc == 0)
 		rc = ctl_start(&s->ctl, s);
 	if (rc < 0) {
 		conf_init(&s->conf); /* conf stays the caller's */
@@ -368,6 +371,7 @@ server_start(struct server **ret, struct conf *conf,
 			strerror(-rc));
 	if (!o->no_rpcbind && registration_start(&s->registration, s) < 0)
 		log_msg(LOG_WARNING_, "no memory to register with rpcbind");
+	lockd_start(s);
 	*ret = s;
 	return 0;
 }
@@ -396,6 +400,8 @@ log_fixed(const struct conf *is, const struct conf *wants)
 	    !polling_same(is, wants) ||
 	    is->has_mount_port != wants->has_mount_port ||
 	    is->mount_port != wants->mount_port ||
+	    is->has_lockd_port != wants->has_lockd_port ||
+	    is->lockd_port != wants->lockd_port ||
 	    is->buffer_memory != wants->buffer_memory ||
 	    is->has_metrics != wants->has_metrics ||
 	    is->metrics_port != wants->metrics_port ||
@@ -445,6 +451,7 @@ server_reload(struct server *s, struct conf *conf,
 		return rc;
 	}
 	old = swap_exports(s, fresh);
+	lockd_exports(s);
 	take_conf(s, conf);
 	log_exports(s->engine, fresh);
 	pthread_mutex_unlock(&s->change);
@@ -509,6 +516,7 @@ server_unexport(struct server *s, const char *path)
 		return rc;
 	}
 	old = swap_exports(s, fresh);
+	lockd_exports(s);
 	pthread_mutex_unlock(&s->change);
 	log_msg(LOG_NOTICE_, "%s: withdrawn", path);
 	let_go = wait_for_calls(old, monotonic_ns() + UNEXPORT_NS) &&

@@ -56,6 +56,7 @@ static_assert(CALL_PLACE_BYTES >=
 struct conn;
 struct call;
 struct ctl;
+struct nsm;
 struct server_options;
 struct shard;
 
@@ -103,6 +104,9 @@ struct server {
 	struct export_table *exports;
 	struct drc *drc;
 	struct mount_list *mounts;
+	struct nsm *nsm;
+	struct nlm_callback *callbacks;
+	struct locks *locks;
 	struct state *state;
 	const struct server_options *options;
 	struct ctl *ctl;
@@ -420,6 +424,19 @@ void listen_pause(struct server *s);
 void listen_close(struct server *s);
 /* The address that the ready line names; port of host order. */
 const struct listener *listen_first(const struct server *s, unsigned program);
+
+/* lockd.c ------------------------------------------------------------------ */
+
+/* With s->state and s->exports, before anything is served. 0; or -errno,
+ * logged: lockd_free all the same. */
+int lockd_new(struct server *s);
+/* It is served: tell the clients that had locks. */
+void lockd_start(struct server *s);
+/* s->exports are others now. With the lock change held. */
+void lockd_exports(struct server *s);
+/* Nothing is served any more. Blocks, for some seconds where a client does not
+ * answer. */
+void lockd_free(struct server *s);
 
 /* state.c: what outlives the process
  * ------------------------------------------------ */

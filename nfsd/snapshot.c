@@ -258,12 +258,19 @@ snapshot_procedure(uint32_t proc)
 		"MOUNT_UMNT",      "MOUNT_UMNTALL",  "MOUNT_EXPORT",
 		"MOUNT_EXPORTALL", "MOUNT_PATHCONF", "ACL_NULL",
 		"GETACL",          "SETACL",         "RQUOTA_NULL",
-		"GETQUOTA",        "GETACTIVEQUOTA",
+		"GETQUOTA",        "GETACTIVEQUOTA", "NLM_NULL",
+		"NLM_TEST",        "NLM_LOCK",       "NLM_CANCEL",
+		"NLM_UNLOCK",      "NLM_GRANTED",    "NLM_TEST_MSG",
+		"NLM_LOCK_MSG",    "NLM_CANCEL_MSG", "NLM_UNLOCK_MSG",
+		"NLM_GRANTED_MSG", "NLM_TEST_RES",   "NLM_LOCK_RES",
+		"NLM_CANCEL_RES",  "NLM_UNLOCK_RES", "NLM_GRANTED_RES",
+		"NLM_SM_NOTIFY",   "NLM_SHARE",      "NLM_UNSHARE",
+		"NLM_NM_LOCK",     "NLM_FREE_ALL",
 	};
 
 	static_assert(sizeof(other) / sizeof(*other) ==
 			      LATENCY_PROCS - LATENCY_MOUNT,
-		      "all of MOUNT, NFSACL and RQUOTA");
+		      "all of MOUNT, NFSACL, RQUOTA and NLM");
 	assert(proc < LATENCY_PROCS);
 	return proc < LATENCY_MOUNT ? nfsd_row(PROGRAM_NFS3, proc)->name
 				    : other[proc - LATENCY_MOUNT];

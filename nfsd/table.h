@@ -48,16 +48,26 @@ enum {
 	PROGRAM_MOUNT3,
 	PROGRAM_MOUNT2,
 	PROGRAM_MOUNT1,
+	PROGRAM_NLM4,
 	PROGRAMS
 };
 /* As a port may serve them. */
 #define PROGRAMS_MOUNT                                                         \
 	(1u << PROGRAM_MOUNT3 | 1u << PROGRAM_MOUNT2 | 1u << PROGRAM_MOUNT1)
-#define PROGRAMS_NFS ((1u << PROGRAMS) - 1 - PROGRAMS_MOUNT)
+#define PROGRAMS_LOCK (1u << PROGRAM_NLM4)
+#define PROGRAMS_NFS  ((1u << PROGRAMS) - 1 - PROGRAMS_MOUNT - PROGRAMS_LOCK)
 extern const struct rpc_program nfsd_programs[PROGRAMS];
-/* NULL never: proc was checked by rpc_program_find. */
+/* NULL never: proc was checked by rpc_program_find. But where a program's
+ * numbers have gaps, the row of one is all zeros. */
 const struct nfs3_row *nfsd_row(unsigned program, uint32_t proc);
 /* Its number among all, as latency.h has them. */
 uint32_t nfsd_proc_number(unsigned program, uint32_t proc);
+
+/* nlm_table.c */
+extern const struct nfs3_row nlm4_rows[NLMPROC4_COUNT];
+/* NLM's procedures that there are, in order, without the gap. */
+#define NLM4_GAP    (NLMPROC4_SHARE - NLMPROC4_SM_NOTIFY - 1)
+#define NLM4_SERVED (NLMPROC4_COUNT - NLM4_GAP)
+const struct nfs3_row *nlm4_served(unsigned i);
 
 #endif

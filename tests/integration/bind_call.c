@@ -55,7 +55,7 @@ parse_services(struct bind_service *s, int argc, char *const *argv)
 	static const char *const defaults[] = { "100003.3", "100005.3",
 						"100005.2", "100005.1",
 						"100227.3", "100011.1",
-						"100011.2" };
+						"100011.2", "100021.4" };
 	const char *const *programs =
 		argc > 2 ? (const char *const *)argv + 2 : defaults;
 	unsigned n = argc > 2 ? (unsigned)argc - 2

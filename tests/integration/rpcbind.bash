@@ -53,7 +53,7 @@ no_udp=
 lines() {
 	local p netid
 	for p in "100003 3" "100005 1" "100005 2" "100005 3" \
-		"100011 1" "100011 2" "100227 3"; do
+		"100011 1" "100011 2" "100021 4" "100227 3"; do
 		for netid in tcp udp; do
 			[ $netid = tcp ] || [[ " $no_udp " != *" ${p% *} "* ]] ||
 				continue

@@ -67,6 +67,13 @@ test_programs(void **state)
 	assert_int_equal(nfsd_programs[PROGRAM_ACL3].procs, 3);
 }
 
+/* Of the numbers that a program's procedures have. */
+static bool
+is_gap(unsigned program, uint32_t proc)
+{
+	return program == PROGRAM_NLM4 && proc > 16 && proc < 20;
+}
+
 static void
 test_whole(void **state)
 {
@@ -77,6 +84,10 @@ test_whole(void **state)
 	for (program = 0; program < PROGRAMS; program++)
 		for (proc = 0; proc < nfsd_programs[program].procs; proc++) {
 			row = nfsd_row(program, proc);
+			if (is_gap(program, proc)) {
+				assert_null(row->decode);
+				continue;
+			}
 			assert_non_null(row->name);
 			assert_non_null(row->decode);
 			assert_non_null(row->encode);
@@ -182,6 +193,36 @@ test_rquota(void **state)
 	}
 }
 
+/* Those whose second run does other than the first are not idempotent. */
+static void
+test_nlm(void **state)
+{
+	static const bool once[NLMPROC4_COUNT] = {
+		[2] = true,  [3] = true,  [4] = true,  [7] = true,
+		[8] = true,  [9] = true,  [16] = true, [20] = true,
+		[21] = true, [22] = true, [23] = true,
+	};
+	const struct nfs3_row *row;
+	uint32_t proc, served = 0;
+
+	assert_int_equal(nfsd_programs[PROGRAM_NLM4].prog, 100021);
+	assert_int_equal(nfsd_programs[PROGRAM_NLM4].vers, 4);
+	assert_int_equal(nfsd_programs[PROGRAM_NLM4].procs, 24);
+	for (proc = 0; proc < NLMPROC4_COUNT; proc++) {
+		if (is_gap(PROGRAM_NLM4, proc))
+			continue;
+		row = nfsd_row(PROGRAM_NLM4, proc);
+		assert_int_equal(row->idempotent, !once[proc]);
+		assert_ptr_equal(row, nlm4_served(served));
+		served++;
+	}
+	assert_int_equal(served, NLM4_SERVED);
+	/* What a _MSG has not, its namesake's _RES has. */
+	assert_int_equal(nfsd_row(PROGRAM_NLM4, 7)->reply_bytes_max, 0);
+	assert_ptr_equal(nfsd_row(PROGRAM_NLM4, 10)->encode, nfs3_encode_void);
+	assert_ptr_equal(nfsd_row(PROGRAM_NLM4, 15)->encode, nfs3_encode_void);
+}
+
 /* Each its own, but the versions of a program have the same. */
 static void
 test_numbers(void **state)
@@ -192,6 +233,8 @@ test_numbers(void **state)
 
 	for (program = 0; program < PROGRAMS; program++)
 		for (proc = 0; proc < nfsd_programs[program].procs; proc++) {
+			if (is_gap(program, proc))
+				continue;
 			number = nfsd_proc_number(program, proc);
 			assert_true(number < LATENCY_PROCS);
 			assert_true(!seen[number] ||
@@ -322,12 +365,33 @@ test_mount_bounds(void **state)
 
 	memset(&res, 0, sizeof(res));
 	res.mnt.fh.bytes = NFS3_FHSIZE;
-	for (program = PROGRAM_MOUNT3; program < PROGRAMS; program++)
+	for (program = PROGRAM_MOUNT3; program <= PROGRAM_MOUNT1; program++)
 		for (proc = 0; proc < nfsd_programs[program].procs; proc++) {
 			row = nfsd_row(program, proc);
 			assert_true(encoded(row, NFS3_OK, &res) <=
 				    row->reply_bytes_max);
 		}
+}
+
+/* With the longest netobjs there are. */
+static void
+test_nlm_bounds(void **state)
+{
+	static const uint8_t bytes[MAXNETOBJ_SZ];
+	const struct nfs3_row *row;
+	union nfs3_res res;
+	unsigned i;
+
+	memset(&res, 0, sizeof(res));
+	res.nlm.cookie.data = bytes;
+	res.nlm.cookie.bytes = sizeof(bytes);
+	res.nlm.stat = NLM4_DENIED;
+	res.nlm.holder.oh_bytes = MAXNETOBJ_SZ;
+	for (i = 0; i < NLM4_SERVED; i++) {
+		row = nlm4_served(i);
+		assert_int_equal(encoded(row, NFS3_OK, &res),
+				 row->reply_bytes_max);
+	}
 }
 
 int
@@ -340,10 +404,12 @@ main(void)
 		cmocka_unit_test(test_mount),
 		cmocka_unit_test(test_acl),
 		cmocka_unit_test(test_rquota),
+		cmocka_unit_test(test_nlm),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_acl_bounds),
 		cmocka_unit_test(test_mount_bounds),
+		cmocka_unit_test(test_nlm_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
