@@ -10,6 +10,7 @@
 
 #include "io/fault.h"
 #include "nfsd/devices.h"
+#include "nfsd/locks.h"
 #include "nfsd/server.h"
 #include "nfsd/udp.h"
 
@@ -104,9 +105,10 @@ read_fault_hits(struct server *s, uint64_t *ret)
 	.scope = IN_VOLUME, .offset = offsetof(struct volume_counters, f)
 #define REACTOR(f)                                                             \
 	.scope = IN_REACTOR, .offset = offsetof(struct reactor_counters, f)
-#define DRC(f)  .scope = IN_DRC, .offset = offsetof(struct drc_counters, f)
-#define UDP(f)  .scope = IN_UDP, .offset = offsetof(struct udp_counters, f)
-#define CALL(f) .scope = BY_CALL, .read = (f)
+#define DRC(f)   .scope = IN_DRC, .offset = offsetof(struct drc_counters, f)
+#define UDP(f)   .scope = IN_UDP, .offset = offsetof(struct udp_counters, f)
+#define LOCKS(f) .scope = IN_LOCKS, .offset = offsetof(struct locks_counters, f)
+#define CALL(f)  .scope = BY_CALL, .read = (f)
 
 /* NOLINTBEGIN(cppcoreguidelines-interfaces-global-init) */
 static const struct counter rows[] = {
@@ -275,6 +277,32 @@ static const struct counter rows[] = {
 	{ "udp_peers", NULL, "Peers that call by UDP", GAUGE, UDP(peers) },
 	{ "udp_peers_evicted", NULL, "Peers that made room for new ones",
 	  COUNTER, UDP(peers_evicted) },
+	{ "locks", NULL, "Ranges of files that clients have locked", GAUGE,
+	  LOCKS(held) },
+	{ "lock_waiters", NULL, "LOCKs that wait", GAUGE, LOCKS(waiting) },
+	{ "lock_shares", NULL, "SHAREs of files", GAUGE, LOCKS(shares) },
+	{ "lock_hosts", NULL, "Clients that lock, or did a while ago", GAUGE,
+	  LOCKS(hosts) },
+	{ "lock_files", NULL, "Files in which something is locked", GAUGE,
+	  LOCKS(files) },
+	{ "locks_granted", NULL, "LOCKs granted at once", COUNTER,
+	  LOCKS(granted) },
+	{ "locks_reclaimed", NULL, "Those claimed again after a restart",
+	  COUNTER, LOCKS(reclaimed) },
+	{ "locks_denied", NULL, "LOCKs refused, for whatever reason", COUNTER,
+	  LOCKS(denied) },
+	{ "locks_blocked", NULL, "LOCKs told to wait", COUNTER,
+	  LOCKS(blocked) },
+	{ "lock_deadlocks", NULL, "LOCKs that would have waited for themselves",
+	  COUNTER, LOCKS(deadlocks) },
+	{ "lock_local_conflicts", NULL,
+	  "LOCKs that a process of this machine was in the way of", COUNTER,
+	  LOCKS(local_conflicts) },
+	{ "lock_callbacks", NULL, "Waiting LOCKs granted by a callback",
+	  COUNTER, LOCKS(callbacks) },
+	{ "lock_callbacks_failed", NULL,
+	  "Those given back, for the client was not there or refused", COUNTER,
+	  LOCKS(callbacks_failed) },
 	{ "open_files", NULL, "Files kept open", GAUGE, CALL(read_open_files) },
 	{ "uptime_ns", NULL, "Time since the start", GAUGE, CALL(read_uptime) },
 	{ "nfs3", "nfs_calls", "NFS calls begun, by procedure", COUNTER,
@@ -335,6 +363,17 @@ sum_shards(const struct counter *c, const struct server *s, unsigned i)
 	return sum;
 }
 
+static uint64_t
+read_locks(const struct counter *c, struct server *s)
+{
+	struct locks_counters n;
+
+	if (s->locks == NULL)
+		return 0;
+	locks_count(s->locks, &n);
+	return *(const uint64_t *)((const char *)&n + c->offset);
+}
+
 int
 counter_read(const struct counter *c, struct server *s, unsigned i,
 	     uint64_t *ret)
@@ -349,6 +388,9 @@ counter_read(const struct counter *c, struct server *s, unsigned i,
 	case IN_DRC:
 		drc_stats(s->drc, &drc);
 		*ret = *(const uint64_t *)((const char *)&drc + c->offset);
+		return 0;
+	case IN_LOCKS:
+		*ret = read_locks(c, s);
 		return 0;
 	case IN_UDP:
 		*ret = s->udp == NULL ? 0

@@ -23,6 +23,7 @@ enum counter_scope {
 	IN_REACTOR, /* struct reactor_counters, one a reactor */
 	IN_VOLUME,  /* struct volume_counters, one an export: told by export */
 	IN_DRC,     /* struct drc_counters */
+	IN_LOCKS,   /* struct locks_counters */
 	IN_UDP,     /* struct udp_counters */
 	BY_CALL,    /* read() */
 	BY_LABEL    /* list() */

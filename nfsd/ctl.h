@@ -83,6 +83,8 @@ ctl_run_fn ctl_status, ctl_exports, ctl_unexport, ctl_drain;
 ctl_run_fn ctl_stats, ctl_clients, ctl_slow, ctl_reset_stats;
 /* At the end: give back what reset-stats keeps. */
 void ctl_forget(struct server *s);
+/* ctl_locks.c: who has locked what; and FREE_ALL for "client". */
+ctl_run_fn ctl_locks, ctl_unlock;
 /* ctl_devices.c: what is known of the exports' devices, and what it changes */
 ctl_run_fn ctl_devices;
 /* ctl_why.c: how a file is read and written, and why. "path" (absolute). */

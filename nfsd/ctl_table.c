@@ -11,5 +11,6 @@ const struct ctl_command ctl_commands[] = {
 	{ "clients", ctl_clients },   { "stats", ctl_stats },
 	{ "slow", ctl_slow },         { "reset-stats", ctl_reset_stats },
 	{ "set", ctl_set },           { "why", ctl_why },
+	{ "locks", ctl_locks },       { "unlock", ctl_unlock },
 	{ "drain", ctl_drain },       { NULL, NULL },
 };

@@ -20,6 +20,8 @@ static const char usage[] =
 	"  unexport PATH                   withdraw it until the next reload\n"
 	"  devices                         what is known of what lies below\n"
 	"  clients                         who is connected\n"
+	"  locks                           who has locked what\n"
+	"  unlock CLIENT                   take all locks of a client\n"
 	"  stats                           all counters\n"
 	"  top [--once | --batch] [--times N] [--interval SECONDS]\n"
 	"      [--by client|export|procedure|all]\n"
@@ -118,6 +120,21 @@ static int
 run_slow(struct server_link *l, int argc, char **argv)
 {
 	return no_arguments(l, argc, argv, show_slow);
+}
+
+static int
+run_locks(struct server_link *l, int argc, char **argv)
+{
+	return no_arguments(l, argc, argv, show_locks);
+}
+
+static int
+run_unlock(struct server_link *l, int argc, char **argv)
+{
+	if (argc != 2)
+		return usage_error(argv[0], "it takes a client, by address or "
+					    "by the name that locks shows");
+	return ask_and_show(l, argv[0], one_arg("client", argv[1]), NULL);
 }
 
 static int
@@ -311,6 +328,7 @@ static const struct {
 	{ "clients", run_clients },   { "stats", run_stats },
 	{ "top", top_run },           { "slow", run_slow },
 	{ "set", run_set },           { "why", run_why },
+	{ "locks", run_locks },       { "unlock", run_unlock },
 	{ "drain", run_drain },       { "reset-stats", run_reset },
 	{ "report", report_run },
 };

@@ -50,6 +50,7 @@ void show_any(struct json_object *o, int depth);
 void show_exports(struct json_object *list);
 void show_clients(struct json_object *list);
 void show_slow(struct json_object *list);
+void show_locks(struct json_object *o);
 void show_stats(struct json_object *o);
 
 /* nvnfsctl_devices.c */

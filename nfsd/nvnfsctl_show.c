@@ -267,6 +267,60 @@ show_slow(struct json_object *list)
 		(void)puts("no calls in the last minutes");
 }
 
+/* Locks -------------------------------------------------------------------- */
+
+#define RANGE_BYTES 48
+
+/* "0-99", "100-" to the end; of a SHARE what it denies. */
+static const char *
+lock_range(char out[RANGE_BYTES], struct json_object *c)
+{
+	uint64_t offset = get_number(c, "offset"),
+		 length = get_number(c, "length");
+
+	if (get_part(c, "kind") == NULL)
+		(void)snprintf(out, RANGE_BYTES, "denies %s",
+			       get_text(c, "denies"));
+	else if (length == 0)
+		(void)snprintf(out, RANGE_BYTES, "%" PRIu64 "-", offset);
+	else
+		(void)snprintf(out, RANGE_BYTES, "%" PRIu64 "-%" PRIu64, offset,
+			       offset + length - 1);
+	return out;
+}
+
+void
+show_locks(struct json_object *o)
+{
+	struct json_object *list = get_part(o, "locks"), *c;
+	size_t n = json_object_array_length(list), i;
+	char range[RANGE_BYTES], age[SHOW_BYTES];
+
+	if (get_flag(o, "grace"))
+		(void)puts("grace period: only what was locked before the "
+			   "restart may be locked");
+	if (n == 0)
+		(void)puts("nothing is locked");
+	else
+		(void)printf("%-20s %-16s %-9s %-10s %-21s %9s  %s\n", "CLIENT",
+			     "NAME", "STATE", "KIND", "BYTES", "SINCE", "FILE");
+	for (i = 0; i < n; i++) {
+		c = at(list, i);
+		(void)printf("%-20s %-16s %-9s %-10s %-21s %9s  %s%s\n",
+			     get_text(c, "client"), get_text(c, "name"),
+			     get_text(c, "state"),
+			     get_text(c, get_part(c, "kind") != NULL
+						 ? "kind"
+						 : "access"),
+			     lock_range(range, c),
+			     show_time(age, (double)get_number(c, "age_ns")),
+			     get_text(c, "export"), get_text(c, "path"));
+	}
+	if (get_number(o, "left_out") > 0)
+		(void)printf("and %" PRIu64 " more\n",
+			     get_number(o, "left_out"));
+}
+
 /* Stats -------------------------------------------------------------------- */
 
 static void
