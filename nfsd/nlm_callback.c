@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <unistd.h>
 
 #define THREADS_MAX   16u
 #define ANSWERS_MAX   1024u /* that wait; grants have the manager's limit */
@@ -41,8 +40,7 @@ struct host {
 
 struct nlm_callback {
 	struct server *server;
-	char name[LM_MAXSTRLEN + 1]; /* ours, as caller_name */
-	pthread_mutex_t lock;        /* all below */
+	pthread_mutex_t lock; /* all below */
 	pthread_cond_t changed;
 	TAILQ_HEAD(, host) hosts;
 	bool ending;
@@ -253,7 +251,6 @@ nlm_callback_new(struct nlm_callback **ret, struct server *s)
 		return -ENOMEM;
 	c->server = s;
 	TAILQ_INIT(&c->hosts);
-	(void)gethostname(c->name, sizeof(c->name) - 1);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -344,7 +341,7 @@ nlm_callback_grant(struct nlm_callback *c, const struct lock_grant *g)
 
 	/* It has its lock, and is told so when it asks again. */
 	if (!enqueue(c, (const struct sockaddr *)&g->host.client,
-		     message_grant(c->server, c->name, g)))
+		     message_grant(c->server, g)))
 		log_limited(&limit, LOG_NOTICE_,
 			    "a client is not told that it has a lock");
 }

@@ -57,8 +57,8 @@ message_new(const struct nlm_peer *to, uint32_t proc, const void *args,
 
 /* The cookie of a grant is its id. */
 static uint32_t
-encode_grant(struct server *s, const char *caller_name,
-	     const struct lock_grant *g, uint8_t out[GRANT_ARGS_BYTES])
+encode_grant(struct server *s, const struct lock_grant *g,
+	     uint8_t out[GRANT_ARGS_BYTES])
 {
 	struct nlm4_lockargs a = { .exclusive = g->exclusive };
 	struct nfs_fh3 fh;
@@ -69,8 +69,8 @@ encode_grant(struct server *s, const char *caller_name,
 	fh_encode(server_fh_key(s), &g->fh, &fh);
 	a.cookie.data = (const uint8_t *)&g->id;
 	a.cookie.bytes = sizeof(g->id);
-	a.alock.caller_name.data = (const uint8_t *)caller_name;
-	a.alock.caller_name.bytes = (uint32_t)strlen(caller_name);
+	a.alock.caller_name.data = (const uint8_t *)g->host.name;
+	a.alock.caller_name.bytes = (uint32_t)strlen(g->host.name);
 	a.alock.fh.data = fh.data;
 	a.alock.fh.bytes = fh.bytes;
 	a.alock.oh.data = g->oh;
@@ -87,15 +87,14 @@ encode_grant(struct server *s, const char *caller_name,
 }
 
 struct message_out *
-message_grant(struct server *s, const char *caller_name,
-	      const struct lock_grant *g)
+message_grant(struct server *s, const struct lock_grant *g)
 {
 	const struct nlm_peer to = {
 		.local = (const struct sockaddr *)&g->host.local,
 		.datagram = g->transport == IPPROTO_UDP,
 	};
 	uint8_t args[GRANT_ARGS_BYTES];
-	uint32_t n = encode_grant(s, caller_name, g, args);
+	uint32_t n = encode_grant(s, g, args);
 	struct message_out *m;
 
 	m = message_new(&to,

@@ -35,9 +35,8 @@ void message_address(struct sockaddr_storage *to, const struct sockaddr *from);
 /* NULL: no memory. free() it. */
 struct message_out *message_new(const struct nlm_peer *to, uint32_t proc,
 				const void *args, uint32_t n);
-/* GRANTED or GRANTED_MSG; caller_name is ours. */
-struct message_out *message_grant(struct server *s, const char *caller_name,
-				  const struct lock_grant *g);
+/* GRANTED or GRANTED_MSG: the lock as its client asked for it. */
+struct message_out *message_grant(struct server *s, const struct lock_grant *g);
 /* To the lock manager at this address. Blocks, for some seconds. */
 enum message_sent message_send(struct server *s, const struct sockaddr *client,
 			       struct message_out *m);
