@@ -25,7 +25,7 @@
 #define LOCKS_HOSTS_MAX   4096u
 #define LOCKS_FILES_MAX   16384u /* each has a descriptor */
 #define LOCKS_RANGES_MAX  262144u
-#define LOCKS_WAITERS_MAX 65536u
+#define LOCKS_WAITERS_MAX 32768u
 #define LOCKS_SHARES_MAX  65536u
 /* Of each of the last three, what one host may have. */
 #define LOCKS_HOST_PART   8u /* the eighth part */
