@@ -14,6 +14,7 @@ LIMITS = SERVERS + ('relay', 'sink')
 WITH_LOCAL = SERVERS + ('local',)
 # Variants of nvnfsd: '' is its default modes.
 MODES = ('', 'w-dontcache', 'w-buffered')
+WRITE_MODES = ('w-direct', 'w-dontcache', 'w-buffered', 'w-auto')
 READ_MODES = ('', 'r-dontcache', 'r-buffered')
 EDGES = ('', 'e-dontcache', 'e-buffered', 'w-dontcache', 'w-buffered')
 
@@ -189,6 +190,30 @@ def neighbours(p):
         for how in ('alone', 'beside')]
 
 
+def modes(p):
+    """Each mode of writing, and auto, long enough for auto to learn: fresh at
+    first, then over and over."""
+    s = p.seconds(12)
+    base = dict(size=p.size, seconds=s)
+    shared = dict(base, writers=32, connections=4)
+    ways = {
+        'stream': dict(base, in_flight=16),
+        'stream-file': dict(base, in_flight=16, stable='file'),
+        '256k': dict(base, records=256 << 10, in_flight=16),
+        'random': dict(base, records=64 << 10, in_flight=16, random=True),
+        'files': dict(shared, records=64 << 10, files=32,
+                      size=whole(p.size // 32, 64 << 10)),
+        '16k-file': dict(shared, records=16 << 10, stable='file')}
+    for record in 47008, 6000:
+        for stable in 'unstable', 'file':
+            ways[f'{record}-{stable}'] = dict(
+                shared, records=record, stable=stable,
+                size=whole(p.size, record * 32, 256 * MIB))
+    return [Point('modes', name, 'write', kinds=('nvnfsd',),
+                  variants=WRITE_MODES, **what)
+            for name, what in ways.items()]
+
+
 def mixes(p):
     """Two at once on one server, long enough for it to learn what they do."""
     s = p.seconds(12)
@@ -201,7 +226,7 @@ def mixes(p):
                       records=47008, writers=32),
         '6000': dict(base, size=whole(p.size, 6000 * 32, 256 * MIB),
                      records=6000, writers=32)}
-    return [Point('mixes', f'{a}+{b}', variants=MODES, beside=(Point(
+    return [Point('mixes', f'{a}+{b}', variants=WRITE_MODES, beside=(Point(
         'mixes', b, **dict(one[b], seconds=s + 1)),), **one[a])
         for a, b in (('stream', '47008'), ('stream', '6000'),
                      ('47008', 'random'), ('random', '6000'))]
@@ -290,6 +315,8 @@ WORKLOADS = {
               'connections, three modes'),
     'neighbours': (neighbours, 'random readers, and a buffered writer, alone '
                    'and beside a stream, three modes'),
+    'modes': (modes, 'each mode of writing, and auto, for 12 s of each kind'
+              ' of WRITEs'),
     'mixes': (mixes, 'two write workloads at once, three modes'),
     'sync': (sync, 'FILE_SYNC: one at a time against the same locally, and '
              '4 to 64 writers'),
