@@ -26,9 +26,11 @@
 #define JUDGE_NS      (500 * NS_PER_MS)
 #define CALLS_MAX     2048u /* then all counts are halved */
 #define SAMPLED_MIN   8u    /* less says nothing */
-#define SMALL         (128u << 10)
+#define SMALL         (192u << 10)
+#define TINY          (48u << 10)
 #define PRESSURE_MAX  10u /* percent of the time, see psi */
 #define KEEP_SHARE    4u  /* of the available memory, for one file */
+#define OFTEN         2u  /* a file is rewritten once, a working set always */
 
 struct learned {
 	struct io_learned l;            /* what can be asked for */
@@ -36,9 +38,12 @@ struct learned {
 	uint64_t read_next;             /* where the last READ ended */
 	uint64_t judged_ns, first, end; /* bytes used lately */
 	enum io_mode read_next_mode, write_next_mode;
+	/* when it was judged, and what was written since */
+	uint64_t size, allocated, wrote, wrote_beyond;
 	struct {
 		uint64_t at;
 		uint64_t read_ns, written_ns;
+		unsigned times; /* written in a row, each not long after */
 	} sample[SAMPLES];
 };
 
@@ -64,7 +69,7 @@ recent(uint64_t then, uint64_t now)
 }
 
 struct seen {
-	uint32_t samples, read, written;
+	uint32_t samples, read, written, often;
 };
 
 /* The samples inside [start, end), each in the middle of its stretch. */
@@ -86,12 +91,17 @@ look(struct learned *k, uint64_t start, uint64_t end, bool write, uint64_t now)
 			k->sample[i].at = at;
 			k->sample[i].read_ns = k->sample[i].written_ns = 0;
 		}
+		if (!recent(k->sample[i].written_ns, now))
+			k->sample[i].times = 0;
 		s.read += recent(k->sample[i].read_ns, now);
-		s.written += recent(k->sample[i].written_ns, now);
-		if (write)
+		s.written += k->sample[i].times >= 1;
+		s.often += k->sample[i].times >= OFTEN;
+		if (write) {
 			k->sample[i].written_ns = now;
-		else
+			k->sample[i].times++;
+		} else {
 			k->sample[i].read_ns = now;
+		}
 	}
 	return s;
 }
@@ -123,6 +133,27 @@ percent(uint64_t a, uint64_t n)
 	return n < SAMPLED_MIN ? 0 : (unsigned)(100 * a / n);
 }
 
+/*
+ * What the page cache has for a WRITE of small portions that are not in use
+ * (RESULTS.md): direct I/O that allocates, or is stable, waits for the device
+ * once for each, where the flusher and one sync write them in long runs. Whole
+ * blocks over whole blocks have nothing to wait for.
+ */
+static bool
+goes_better_cached(const struct io_learned *l)
+{
+	uint64_t mean;
+
+	if (l->writes < SAMPLED_MIN)
+		return false;
+	mean = l->write_bytes / l->writes;
+	if (mean >= SMALL)
+		return false;
+	return mean < TINY || l->growth >= 25 ||
+	       percent(l->writes_aligned, l->writes) < 75 ||
+	       percent(l->writes_stable, l->writes) >= 25;
+}
+
 static enum io_mode
 judge_write(const struct inode *i, const struct io_learned *l)
 {
@@ -132,14 +163,13 @@ judge_write(const struct inode *i, const struct io_learned *l)
 	if (percent(l->written_again, l->written_samples) >= 50 &&
 	    l->span_bytes <= (uint64_t)share)
 		return IO_BUFFERED;
+	/* A page that two records share, dropped, is read for the next. */
+	if (percent(l->written_often, l->written_samples) >= 50 &&
+	    percent(l->writes_aligned, l->writes) < 75 && fits(i, l))
+		return IO_BUFFERED;
 	if (percent(l->read_written, l->read_samples) >= 50 && fits(i, l))
 		return IO_BUFFERED;
-	/* Direct I/O in small portions waits for the device more often than the
-	 * flusher does, which writes long runs (RESULTS.md). */
-	if (l->writes >= SAMPLED_MIN && l->write_bytes / l->writes < SMALL &&
-	    percent(l->writes_stable, l->writes) < 25)
-		return fits(i, l) ? IO_BUFFERED : IO_DONTCACHE;
-	return IO_DIRECT;
+	return goes_better_cached(l) ? IO_DONTCACHE : IO_DIRECT;
 }
 
 static enum io_mode
@@ -155,11 +185,11 @@ judge_read(const struct inode *i, const struct io_learned *l)
 	return IO_DIRECT;
 }
 
-/* What was found twice in a row holds. */
+/* What was found twice in a row holds, and so does what is found first. */
 static void
-settle(enum io_mode *mode, enum io_mode *next, enum io_mode found)
+settle(enum io_mode *mode, enum io_mode *next, enum io_mode found, bool first)
 {
-	if (*next == found)
+	if (first || *next == found)
 		*mode = found;
 	*next = found;
 }
@@ -183,19 +213,56 @@ forget_half(struct learned *k)
 	l->writes_stable /= 2;
 	l->written_samples /= 2;
 	l->written_again /= 2;
+	l->written_often /= 2;
 	k->first = k->end = 0;
 }
 
-static void
-judge(struct inode *i, struct learned *k, uint64_t now)
+static uint64_t
+more(uint64_t now, uint64_t then)
 {
-	if (now - k->judged_ns < JUDGE_NS)
+	return now > then ? now - then : 0;
+}
+
+/* Did what was written since the last judgement make the file larger, or fill
+ * its holes? What is still on its way is seen by where it goes; blocks may have
+ * been there before the file ended so far. */
+static void
+learn_growth(struct learned *k, const struct auto_use *u)
+{
+	uint64_t size = more(u->size, k->size);
+	uint64_t grown = more(u->allocated, k->allocated);
+
+	if (!u->writes || k->wrote == 0)
+		return;
+	if (grown < size)
+		grown = size;
+	if (grown < k->wrote_beyond)
+		grown = k->wrote_beyond;
+	k->l.growth =
+		grown >= k->wrote ? 100 : (unsigned)(100 * grown / k->wrote);
+	k->size = u->size;
+	k->allocated = u->allocated;
+	k->wrote = k->wrote_beyond = 0;
+}
+
+/* For the first time when there is something to tell by. */
+static void
+judge(struct inode *i, struct learned *k, const struct auto_use *u)
+{
+	uint64_t now = u->now_ns;
+	bool first = k->judged_ns == 0;
+
+	if (first ? k->l.reads + k->l.writes < SAMPLED_MIN
+		  : now - k->judged_ns < JUDGE_NS)
 		return;
 	k->judged_ns = now;
+	learn_growth(k, u);
 	k->l.keep_bytes = keep_bytes(i);
 	k->l.pressure = atomic_load(&i->cache->memory_pressure);
-	settle(&k->l.write_mode, &k->write_next_mode, judge_write(i, &k->l));
-	settle(&k->l.read_mode, &k->read_next_mode, judge_read(i, &k->l));
+	settle(&k->l.write_mode, &k->write_next_mode, judge_write(i, &k->l),
+	       first);
+	settle(&k->l.read_mode, &k->read_next_mode, judge_read(i, &k->l),
+	       first);
 	forget_half(k);
 }
 
@@ -232,6 +299,13 @@ static void
 note_write(struct learned *k, const struct auto_use *u, const struct seen *s,
 	   uint32_t cut)
 {
+	if (k->l.writes == 0) {
+		k->size = u->size;
+		k->allocated = u->allocated;
+	}
+	k->wrote += u->bytes;
+	if (u->offset + u->bytes > u->size)
+		k->wrote_beyond += u->bytes;
 	k->l.writes++;
 	k->l.write_bytes += u->bytes;
 	k->l.writes_aligned +=
@@ -239,6 +313,7 @@ note_write(struct learned *k, const struct auto_use *u, const struct seen *s,
 	k->l.writes_stable += u->stable;
 	k->l.written_samples += s->samples;
 	k->l.written_again += s->written;
+	k->l.written_often += s->often;
 }
 
 static void
@@ -271,7 +346,7 @@ auto_mode(struct file *f, const struct auto_use *u)
 			note_write(k, u, &s, f->facts.cut);
 		else
 			note_read(k, u, &s);
-		judge(i, k, u->now_ns);
+		judge(i, k, u);
 		mode = u->writes ? k->l.write_mode : k->l.read_mode;
 	}
 	pthread_mutex_unlock(&i->mutex);

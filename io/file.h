@@ -238,6 +238,7 @@ struct auto_use {
 	uint64_t offset;
 	uint32_t bytes;
 	bool writes, stable;
+	uint64_t size, allocated; /* of the file before a WRITE, in bytes */
 	uint64_t now_ns;
 };
 

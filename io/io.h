@@ -179,7 +179,8 @@ struct io_learned {
 	uint64_t reads, read_bytes, reads_in_order;
 	uint64_t read_samples, read_again, read_written;
 	uint64_t writes, write_bytes, writes_aligned, writes_stable;
-	uint64_t written_samples, written_again;
+	uint64_t written_samples, written_again, written_often;
+	unsigned growth;     /* of the file, in percent of what was written */
 	uint64_t span_bytes; /* from the first to the last byte used */
 	uint64_t keep_bytes; /* how much of a file may be kept in memory */
 	unsigned pressure; /* percent of the time that tasks wait for memory */

@@ -140,7 +140,12 @@ choose_mode(const struct io_write *w)
 			      .writes = true,
 			      .stable = write_wanted(w) != IO_UNSTABLE,
 			      .now_ns = reactor_now_ns(w->reactor) };
+	struct stat st;
 
+	if (fstat(w->file->fd, &st) == 0) {
+		u.size = (uint64_t)st.st_size;
+		u.allocated = (uint64_t)st.st_blocks * 512;
+	}
 	return auto_mode(w->file, &u);
 }
 

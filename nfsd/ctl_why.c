@@ -41,6 +41,9 @@ evidence_json(const struct io_learned *l)
 		percent(l->writes_stable, l->writes));
 	ctl_put(o, "written_again_percent",
 		percent(l->written_again, l->written_samples));
+	ctl_put(o, "written_often_percent",
+		percent(l->written_often, l->written_samples));
+	ctl_put(o, "growth_percent", l->growth);
 	ctl_put(o, "span_bytes", l->span_bytes);
 	ctl_put(o, "keep_bytes_max", l->keep_bytes);
 	ctl_put(o, "memory_pressure_percent", l->pressure);
@@ -54,9 +57,10 @@ static const char *const read_reasons[] = {
 	[IO_DIRECT] = "nothing that the page cache would be good for",
 };
 static const char *const write_reasons[] = {
-	[IO_BUFFERED] = ("it is written in small portions, or again, or read "
-			 "soon, and fits into memory"),
-	[IO_DONTCACHE] = "it is written in small portions, and memory is short",
+	[IO_BUFFERED] = ("what is written is written again, or read, soon, and "
+			 "fits into memory"),
+	[IO_DONTCACHE] = ("small portions, which the flusher and a sync write "
+			  "in longer runs"),
 	[IO_DIRECT] = "nothing that the page cache would be good for",
 };
 
