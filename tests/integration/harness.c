@@ -74,7 +74,7 @@ harness_new(const char *options)
 	assert_int_equal(mkdir(h->export, 0777), 0);
 	assert_int_equal(chmod(h->export, 0777), 0);
 	snprintf(h->client, sizeof(h->client), "*(%s)",
-		 options != NULL ? options : "rw,no_root_squash,insecure");
+		 options != NULL ? options : HARNESS_OPTIONS);
 	return h;
 }
 

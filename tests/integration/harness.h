@@ -54,8 +54,10 @@ struct harness {
 	struct harness *next; /* private to harness.c */
 };
 
+/* What most tests export with: records of 47,008 bytes are split. */
+#define HARNESS_OPTIONS "rw,no_root_squash,insecure,direct-min=32k"
 /* Make the directory; the server is not started yet. options: of the export
- * line, as "rw,no_root_squash,insecure" (which NULL stands for). */
+ * line; NULL: HARNESS_OPTIONS. */
 struct harness *harness_new(const char *options);
 void harness_arg(struct harness *h, const char *arg); /* kept by pointer */
 /* Write the server's nvnfsd.conf, which it reads when it starts, or by SIGHUP.

@@ -73,7 +73,7 @@ test_set(void **state)
 				     "write-mode=default direct-min=default"),
 			 0);
 	expect_mode(s->h, "stable-floor", "data");
-	expect_mode(s->h, "direct-min", "32768");
+	expect_mode(s->h, "direct-min", "65536");
 	site_free(s);
 }
 
