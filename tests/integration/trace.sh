@@ -88,7 +88,7 @@ run() {
 	tracer=$!
 	begun "$script"
 	"$load" --port "$port" --mount-port "$port" --export "$work/export" \
-		--size 20M --records 47008 --in-flight 4 write \
+		--size 20M --records 94016 --in-flight 4 write \
 		>"$work/json" || fail "no traffic"
 	if grep -q '^interval' "$script"; then ticked; fi
 	# A first one can come before it listens.
