@@ -16,14 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+static_assert(PROGRAM_NLM4 == PROGRAMS - 1, "NLM is registered apart");
+
 #define FIRST_NS (2ull * 1000000000) /* of the start, spent on it at most */
 #define AGAIN_NS (5ull * 1000000000)
+#define HELD_NS  (30ull * 1000000000)
 
 struct registration {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool tried, ending; /* under lock */
+	/* The thread's: all but NLM is registered; another one's NLM is. */
+	bool has_most, locks_held;
 	int outcome;
 	struct bind_service services[PROGRAMS];
 };
@@ -97,22 +102,50 @@ log_outcome(int rc, bool first)
 			strerror(-rc), passes(rc) ? " until it is" : "");
 }
 
+/*
+ * NLM apart: where this machine mounts NFS itself, the kernel's own lock
+ * manager has its place in rpcbind while it does.
+ */
+static int
+register_all(struct registration *r)
+{
+	bool was_held = r->locks_held;
+	int rc = r->has_most ? 0 : bind_register(r->services, PROGRAM_NLM4);
+
+	r->has_most = rc == 0;
+	if (rc == 0)
+		rc = bind_register(&r->services[PROGRAM_NLM4], 1);
+	r->locks_held = r->has_most && rc == -EADDRINUSE;
+	if (!r->locks_held)
+		return rc;
+	if (!was_held)
+		log_msg(LOG_WARNING_,
+			"another lock manager, perhaps the kernel's for NFS "
+			"that this machine mounts itself, is registered with "
+			"rpcbind: until it goes, clients must mount with "
+			"nolock");
+	return 0;
+}
+
 static void *
 registration_run(void *arg)
 {
 	struct registration *r = arg;
 	int rc = -EAGAIN;
+	bool held;
 
 	pthread_mutex_lock(&r->lock);
-	while (!r->ending && passes(rc) && rc < 0) {
+	while (!r->ending && ((passes(rc) && rc < 0) || r->locks_held)) {
 		if (r->tried)
-			wait_changed(r, AGAIN_NS);
+			wait_changed(r, r->locks_held ? HELD_NS : AGAIN_NS);
 		if (r->ending)
 			break;
 		pthread_mutex_unlock(&r->lock);
-		rc = bind_register(r->services, PROGRAMS);
+		held = r->locks_held;
+		rc = register_all(r);
 		pthread_mutex_lock(&r->lock);
-		log_outcome(rc, !r->tried);
+		if (!held || !r->locks_held)
+			log_outcome(rc, !r->tried);
 		r->tried = true;
 		r->outcome = rc;
 		pthread_cond_broadcast(&r->changed);
@@ -164,7 +197,7 @@ registration_stop(struct registration *r)
 	pthread_cond_broadcast(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 	pthread_join(r->thread, NULL);
-	if (r->outcome == 0 || r->outcome == -ETIMEDOUT)
+	if (r->has_most || r->outcome == -ETIMEDOUT)
 		bind_unregister(r->services, PROGRAMS);
 	pthread_mutex_destroy(&r->lock);
 	pthread_cond_destroy(&r->changed);

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# register.sh NVNFSD - the server beside an rpcbind that is not there, comes
-# later, or hangs: it starts and serves all the same, and is registered as soon
-# as that can be done.
+# register.sh NVNFSD BIND_CALL - the server beside an rpcbind that is not there,
+# comes later, or hangs: it starts and serves all the same, and is registered as
+# soon as that can be done; and beside another lock manager.
 set -euo pipefail
-nvnfsd=$1
+nvnfsd=$1 call=$2
 # shellcheck source=tests/integration/rpcbind.bash
 . "$(dirname "$0")/rpcbind.bash"
 
@@ -67,4 +67,22 @@ serve
 stop
 echo "ok: ends while rpcbind hangs"
 kill -CONT "$rpcbind_pid"
+until rpcinfo >/dev/null 2>&1; do sleep 0.1; done
+
+# Another lock manager keeps its place, and nothing but it.
+mkfifo /run/stdin
+"$call" serve 100021.4 </run/stdin >/run/port &
+pids+=("$!")
+exec 9>/run/stdin
+until [ -s /run/port ]; do sleep 0.05; done
+other=$(cat /run/port)
+is "another lock manager" "$("$call" register "$other" 0 100021.4)" ok
+theirs=$(registered)
+serve
+is "keeps its place" "$(registered)" \
+	"$(printf '%s\n' "$(grep -v '^100021 ' <<<"$want")" "$theirs" | sort)"
+is "which is said" "$(grep -c 'another lock manager' /run/log)" 1
+stop
+is "and after us" "$(registered)" "$theirs"
+exec 9>&-
 echo "all passed"
