@@ -155,10 +155,16 @@ static const struct row rows[] = {
 };
 
 uint32_t
+ask_build(struct raw *r, const struct question *q)
+{
+	return raw_build(r, 100003, 3, q->proc, rows[q->proc].encode,
+			 (void *)&q->u);
+}
+
+uint32_t
 ask_send(struct raw *r, const struct question *q)
 {
-	uint32_t xid = raw_build(r, 100003, 3, q->proc, rows[q->proc].encode,
-				 (void *)&q->u);
+	uint32_t xid = ask_build(r, q);
 
 	raw_send(r);
 	return xid;

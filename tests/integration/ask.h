@@ -59,6 +59,8 @@ struct answer {
 	} u;
 };
 
+/* Build it, to be sent later; the xid. */
+uint32_t ask_build(struct raw *r, const struct question *q);
 /* Build and send; the xid. */
 uint32_t ask_send(struct raw *r, const struct question *q);
 /* The record of from's last call once more, by to; its xid is from's. */

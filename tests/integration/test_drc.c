@@ -5,7 +5,7 @@
  * they come by and however those end. The call is kept there as long as wanted
  * by freezing the file system below it. Once an engine.
  */
-#include "site.h"
+#include "frozen.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -16,64 +16,17 @@
 
 static const char *engine;
 
-/* The frozen file system ------------------------------------------------------
- */
-
-static char frozen[400];
-
-static void
-thaw(void)
-{
-	if (frozen[0] != '\0')
-		assert_int_equal(harness_sh("fsfreeze -u %s", frozen), 0);
-	frozen[0] = '\0';
-}
-
-/* From here on a call that changes the file system waits for thaw(), which a
- * test that fails must not leave out: nothing could be unmounted. */
-static void
-freeze(struct site *s)
-{
-	static bool once;
-
-	if (!once)
-		(void)atexit(thaw);
-	once = true;
-	assert_int_equal(harness_sh("fsfreeze -f %s", s->h->export), 0);
-	(void)snprintf(frozen, sizeof(frozen), "%s", s->h->export);
-}
-
 static struct site *
 site_on_device(void)
 {
 	return site_new(engine, NULL, "xfs");
 }
 
-/* The server lives: else its statistics would be waited for for ever. */
-static uint64_t
-stat_of(struct site *s, const char *counter)
-{
-	struct raw *r = raw_connect(s->h->port);
-	uint64_t value;
-
-	raw_call(r, 100003, 3, 0, NULL, NULL, NULL, NULL);
-	value = harness_stat(s->h, counter);
-	raw_close(r);
-	return value;
-}
-
-static void
-await(struct site *s, const char *counter, uint64_t value)
-{
-	while (stat_of(s, counter) < value)
-		usleep(1000);
-}
-
 /* Until there are no more connections than this, the asker's own aside. */
 static void
 await_connections(struct site *s, uint64_t count)
 {
-	while (stat_of(s, "connections") > count + 1)
+	while (frozen_stat(s, "connections") > count + 1)
 		usleep(1000);
 }
 
@@ -125,20 +78,9 @@ begin(struct site *s, const char *name)
 {
 	uint64_t before = harness_stat(s->h, "nfs3.MKDIR");
 
-	freeze(s);
+	frozen_freeze(s);
 	send_mkdir(s, s->r, name);
-	await(s, "nfs3.MKDIR", before + 1);
-}
-
-static struct raw *
-attach(struct site *s)
-{
-	uint64_t before = harness_stat(s->h, "drc_attached");
-	struct raw *r = raw_connect(s->h->port);
-
-	ask_again(r, s->r);
-	await(s, "drc_attached", before + 1);
-	return r;
+	frozen_await(s, "nfs3.MKDIR", before + 1);
 }
 
 /* In service ------------------------------------------------------------------
@@ -153,8 +95,8 @@ test_newest_gets_it(void **state)
 
 	begin(s, "d");
 	for (i = 0; i < 4; i++)
-		r[i] = attach(s);
-	thaw();
+		r[i] = frozen_attach(s);
+	frozen_thaw();
 	expect_mkdir(r[3]);
 	expect_silence(s->r);
 	for (i = 0; i < 4; i++) {
@@ -173,8 +115,8 @@ test_same_connection(void **state)
 	begin(s, "d");
 	raw_send(s->r);
 	raw_send(s->r);
-	await(s, "drc_attached", 2);
-	thaw();
+	frozen_await(s, "drc_attached", 2);
+	frozen_thaw();
 	expect_mkdir(s->r);
 	expect_silence(s->r);
 	assert_int_equal(harness_stat(s->h, "nfs3.MKDIR"), 1);
@@ -192,11 +134,11 @@ test_waiter_reset(void **state)
 	begin(s, "d");
 	/* On each reactor, in turn. */
 	for (i = 0; i < 4; i++) {
-		reset(attach(s));
+		reset(frozen_attach(s));
 		await_connections(s, 1);
 	}
-	r = attach(s);
-	thaw();
+	r = frozen_attach(s);
+	frozen_thaw();
 	expect_mkdir(r);
 	expect_silence(s->r);
 	raw_close(r);
@@ -210,9 +152,9 @@ test_waiter_gone(void **state)
 	struct site *s = site_on_device();
 
 	begin(s, "d");
-	reset(attach(s));
+	reset(frozen_attach(s));
 	await_connections(s, 1);
-	thaw();
+	frozen_thaw();
 	expect_mkdir(s->r);
 	site_free(s);
 }
@@ -225,11 +167,11 @@ test_replaced_reset(void **state)
 	struct raw *old, *newest;
 
 	begin(s, "d");
-	old = attach(s);
-	newest = attach(s);
+	old = frozen_attach(s);
+	newest = frozen_attach(s);
 	reset(old);
 	await_connections(s, 2);
-	thaw();
+	frozen_thaw();
 	expect_mkdir(newest);
 	expect_silence(s->r);
 	raw_close(newest);
@@ -246,18 +188,18 @@ test_many_waiters_reset(void **state)
 	char name[8][8];
 	unsigned i;
 
-	freeze(s);
+	frozen_freeze(s);
 	for (i = 0; i < 8; i++) {
 		(void)snprintf(name[i], sizeof(name[i]), "d%u", i);
 		send_mkdir(s, s->r, name[i]);
-		await(s, "nfs3.MKDIR", i + 1);
+		frozen_await(s, "nfs3.MKDIR", i + 1);
 		ask_again(r, s->r);
-		await(s, "drc_attached", i + 1);
+		frozen_await(s, "drc_attached", i + 1);
 		expect_silence(r);
 	}
 	reset(r);
 	await_connections(s, 1);
-	thaw();
+	frozen_thaw();
 	for (i = 0; i < 8; i++)
 		assert_true(raw_receive(s->r));
 	expect_silence(s->r);
@@ -272,10 +214,10 @@ test_waiter_half_closed(void **state)
 	struct raw *r;
 
 	begin(s, "d");
-	r = attach(s);
+	r = frozen_attach(s);
 	assert_int_equal(shutdown(r->fd, SHUT_WR), 0);
 	expect_silence(s->r);
-	thaw();
+	frozen_thaw();
 	expect_mkdir(r);
 	assert_true(raw_closed(r));
 	expect_silence(s->r);
@@ -291,14 +233,14 @@ test_first_reset(void **state)
 	struct raw *waits, *later;
 
 	begin(s, "d");
-	waits = attach(s);
+	waits = frozen_attach(s);
 	later = raw_connect(s->h->port);
 	memcpy(later->out, waits->out, waits->out_bytes);
 	later->out_bytes = waits->out_bytes;
 	later->xid = waits->xid;
 	reset(s->r);
 	await_connections(s, 3); /* it stays for its call */
-	thaw();
+	frozen_thaw();
 	expect_mkdir(waits);
 	raw_send(later);
 	expect_mkdir(later);
@@ -322,7 +264,7 @@ test_nobody_left(void **state)
 	r->xid = s->r->xid;
 	reset(s->r);
 	expect_silence(other);
-	thaw();
+	frozen_thaw();
 	await_connections(s, 2);
 	raw_send(r);
 	expect_mkdir(r);
@@ -340,11 +282,11 @@ test_stop(void **state)
 	struct raw *idle = raw_connect(s->h->port), *r;
 
 	begin(s, "d");
-	r = attach(s);
+	r = frozen_attach(s);
 	expect_silence(idle);
 	harness_signal(s->h, SIGTERM);
 	assert_true(raw_closed(idle));
-	thaw();
+	frozen_thaw();
 	expect_mkdir(r);
 	assert_true(raw_closed(r));
 	assert_true(raw_closed(s->r));
@@ -366,13 +308,13 @@ test_forced_stop(void **state)
 	site_start(s);
 	begin(s, "d");
 	for (i = 0; i < 3; i++)
-		r[i] = attach(s);
+		r[i] = frozen_attach(s);
 	harness_signal(s->h, SIGTERM);
 	for (i = 0; i < 3; i++)
 		assert_true(raw_closed(r[i]));
 	assert_true(raw_closed(s->r));
 	assert_true(harness_logged(s->h, "calls are still in service"));
-	thaw();
+	frozen_thaw();
 	for (i = 0; i < 3; i++)
 		raw_close(r[i]);
 	site_free(s);
@@ -443,7 +385,7 @@ chance_round(struct chance *c, unsigned round)
 	for (i = 0; i < CHANCE_CONNS; i++)
 		c->conn[i] = raw_connect(c->s->h->port);
 	if (freezes)
-		freeze(c->s);
+		frozen_freeze(c->s);
 	for (i = 0; i < CHANCE_CALLS; i++) {
 		c->call[i] = raw_connect(c->s->h->port);
 		c->call[i]->xid = (round * CHANCE_CALLS + i) * 16;
@@ -454,7 +396,7 @@ chance_round(struct chance *c, unsigned round)
 	for (i = 0; i < retries; i++)
 		chance_retry(c);
 	if (freezes)
-		thaw();
+		frozen_thaw();
 	for (i = 0; i < CHANCE_CONNS; i++)
 		reset(c->conn[i]);
 	await_connections(c->s, 1 + CHANCE_CALLS);

@@ -13,9 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+/* In place of the C library's: the clock is as far ahead as the test says. */
+static time_t ahead_s;
+
+int /* NOLINTNEXTLINE(readability-inconsistent-declaration-*) */
+clock_gettime(clockid_t id, struct timespec *t)
+{
+	long r = syscall(SYS_clock_gettime, id, t);
+
+	t->tv_sec += ahead_s;
+	return (int)r;
+}
 
 static int
 ask(struct export_table *t, struct export *e, const struct sockaddr *client,
@@ -123,6 +137,43 @@ by_name(void **state)
 				 -EACCES);
 		export_table_put(t);
 	}
+}
+
+static void
+hosts_write(const char *text)
+{
+	FILE *f = fopen("/etc/hosts", "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+#define HOSTS "127.0.0.1 localhost\n10.9.8.7 client.example.org\n"
+
+/* What was kept is asked anew after a minute: a name that has moved is where it
+ * is now, without a reload. */
+static void
+asked_again(void **state)
+{
+	struct world *w = *state;
+	struct export_table *t;
+	struct export *e;
+
+	assert_int_equal(
+		world_load(w, &t, NULL, "%s/a client.example.org(rw)\n"), 0);
+	e = world_export(w, t, "a");
+	assert_int_equal(ask(t, e, world_client("10.9.8.7", 1), true), 'w');
+	assert_int_equal(ask(t, e, world_client("10.9.8.9", 1), true), -EACCES);
+	hosts_write("10.9.8.9 client.example.org\n");
+	assert_int_equal(ask(t, e, world_client("10.9.8.7", 1), true), 'w');
+	ahead_s += 61;
+	assert_int_equal(ask(t, e, world_client("10.9.8.7", 1), false),
+			 -EAGAIN);
+	assert_int_equal(ask(t, e, world_client("10.9.8.7", 1), true), -EACCES);
+	assert_int_equal(ask(t, e, world_client("10.9.8.9", 1), true), 'w');
+	hosts_write(HOSTS);
+	export_table_put(t);
 }
 
 /* A look-up that an earlier entry needs must not be skipped: what comes later
@@ -282,9 +333,7 @@ enter(void **state)
 	if (world_enter(state) < 0)
 		return -1;
 	return put_over("/etc/nsswitch.conf", "hosts: files\n") < 0 ||
-			       put_over("/etc/hosts",
-					"127.0.0.1 localhost\n"
-					"10.9.8.7 client.example.org\n") < 0
+			       put_over("/etc/hosts", HOSTS) < 0
 		       ? -1
 		       : 0;
 }
@@ -296,9 +345,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(by_address),      TEST(local_sockets),    TEST(by_name),
-		TEST(name_before_any), TEST(answers_overflow), TEST(ports),
-		TEST(log_is_bounded),
+		TEST(by_address),      TEST(local_sockets),
+		TEST(by_name),         TEST(asked_again),
+		TEST(name_before_any), TEST(answers_overflow),
+		TEST(ports),           TEST(log_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, enter, world_leave);
