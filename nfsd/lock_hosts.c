@@ -338,7 +338,7 @@ static void
 try_waits(struct locks *l, struct lock_file *f, void *arg)
 {
 	f->pins++;
-	lock_waits_try(l, f, NULL);
+	lock_waits_poll(l, f);
 	lock_file_put(l, f);
 }
 

@@ -84,6 +84,8 @@ struct lock_wait {
 	bool exclusive;
 	uint64_t id; /* of its grant; 0: it waits */
 	uint64_t since_ns;
+	bool polled; /* when last tried, nothing but a local process was in
+		      * its way */
 	/* of the latest LOCK */
 	struct sockaddr_storage client, local;
 	int transport;
@@ -262,6 +264,8 @@ void lock_wait_over(struct locks *l, const struct lock_place *p,
 /* Grant what can be granted of f's waiters that meet span (NULL: all). */
 void lock_waits_try(struct locks *l, struct lock_file *f,
 		    const struct lock_span *span);
+/* The same of those that only a local process was in the way of. */
+void lock_waits_poll(struct locks *l, struct lock_file *f);
 unsigned lock_grants_count(const struct locks *l);
 /* Forget w, a grant or not. Its owner is not settled. */
 void lock_wait_free(struct locks *l, struct lock_wait *w);

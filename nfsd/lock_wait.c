@@ -138,6 +138,14 @@ wait_note(struct lock_wait *w, const struct lock_request *rq)
 	w->length = rq->length;
 }
 
+/* Is somebody else's lock in its way, that is known? */
+static bool
+wait_conflicts(const struct lock_wait *w)
+{
+	return lock_table_conflict(&w->file->table, NULL, w->owner, &w->span,
+				   w->exclusive) != NULL;
+}
+
 int
 lock_wait_begin(struct locks *l, const struct lock_request *rq,
 		const struct lock_place *p)
@@ -163,6 +171,7 @@ lock_wait_begin(struct locks *l, const struct lock_request *rq,
 	w->span = p->span;
 	w->exclusive = rq->exclusive;
 	w->since_ns = monotonic_ns();
+	w->polled = !wait_conflicts(w);
 	TAILQ_INSERT_TAIL(&p->file->waits, w, file_link);
 	TAILQ_INSERT_TAIL(&p->owner->waits, w, owner_link);
 	p->peer->waits++;
@@ -280,10 +289,9 @@ wait_grant(struct locks *l, struct lock_wait *w)
 	struct lock_spare s;
 	bool ok;
 
-	if (lock_table_conflict(&w->file->table, NULL, w->owner, &w->span,
-				w->exclusive))
-		return false;
-	if (lock_spare_init(&s) < 0)
+	/* Without memory it is as if a local process were in its way. */
+	w->polled = !wait_conflicts(w);
+	if (!w->polled || lock_spare_init(&s) < 0)
 		return false;
 	ok = wait_take(l, w, &s);
 	lock_spare_fini(&s);
@@ -316,6 +324,20 @@ lock_waits_try(struct locks *l, struct lock_file *f,
 			continue;
 		span = NULL;
 		next = TAILQ_FIRST(&f->waits);
+	}
+}
+
+void
+lock_waits_poll(struct locks *l, struct lock_file *f)
+{
+	struct lock_wait *w = TAILQ_FIRST(&f->waits), *next;
+
+	for (; w; w = next) {
+		next = TAILQ_NEXT(w, file_link);
+		if (!w->polled || !wait_grant(l, w) || !grant_weakens(w))
+			continue;
+		lock_waits_try(l, f, NULL);
+		return;
 	}
 }
 

@@ -222,6 +222,29 @@ test_deadlock(void **state)
 			 NLM4_DEADLCK);
 }
 
+/* What a local process is in the way of is tried again and again, also where
+ * another client was in the way first. */
+static void
+test_behind_a_local_process(void **state)
+{
+	const struct locked *f = &env.file[0];
+	int fd = local_open(f);
+
+	assert_int_equal(env_lock(&env, f, &a, 0, 1, EXCLUSIVE), NLM4_GRANTED);
+	assert_int_equal(local_set(fd, F_WRLCK, 1, 1), 0);
+	assert_int_equal(env_wait(&env, f, &b, 0, 2, EXCLUSIVE), NLM4_BLOCKED);
+	assert_int_equal(env_wait(&env, f, &c, 1, 1, EXCLUSIVE), NLM4_BLOCKED);
+	assert_int_equal(env_unlock(&env, f, &a, 0, 0), NLM4_GRANTED);
+	assert_int_equal(env.grants, 0);
+	assert_int_equal(local_set(fd, F_UNLCK, 1, 1), 0);
+	env_await_grants(&env, 1);
+	assert_int_equal(env.grant[0].host.client.ss_family, AF_INET);
+	/* Nobody but b is in c's way now. */
+	assert_int_equal(env_unlock(&env, f, &b, 0, 0), NLM4_GRANTED);
+	assert_int_equal(env.grants, 2);
+	(void)close(fd);
+}
+
 #define LOCKED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -235,6 +258,7 @@ main(void)
 		LOCKED(test_grant_that_weakens),
 		LOCKED(test_cancel),
 		LOCKED(test_deadlock),
+		LOCKED(test_behind_a_local_process),
 	};
 	int r = locks_env_start(&env);
 
