@@ -83,7 +83,7 @@ struct lock_wait {
 	struct lock_span span;
 	bool exclusive;
 	uint64_t id; /* of its grant; 0: it waits */
-	uint64_t since_ns;
+	uint64_t since_ns, asked_ns, granted_ns;
 	bool polled; /* when last tried, nothing but a local process was in
 		      * its way */
 	/* of the latest LOCK */

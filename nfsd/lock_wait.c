@@ -136,6 +136,7 @@ wait_note(struct lock_wait *w, const struct lock_request *rq)
 	w->message = rq->message;
 	w->offset = rq->offset;
 	w->length = rq->length;
+	w->asked_ns = monotonic_ns();
 }
 
 /* Is somebody else's lock in its way, that is known? */
@@ -170,7 +171,7 @@ lock_wait_begin(struct locks *l, const struct lock_request *rq,
 	w->file = p->file;
 	w->span = p->span;
 	w->exclusive = rq->exclusive;
-	w->since_ns = monotonic_ns();
+	w->since_ns = w->asked_ns;
 	w->polled = !wait_conflicts(w);
 	TAILQ_INSERT_TAIL(&p->file->waits, w, file_link);
 	TAILQ_INSERT_TAIL(&p->owner->waits, w, owner_link);
@@ -280,6 +281,7 @@ wait_take(struct locks *l, struct lock_wait *w, struct lock_spare *s)
 	TAILQ_REMOVE(&w->owner->waits, w, owner_link);
 	TAILQ_INSERT_TAIL(&f->grants, w, file_link);
 	w->owner->pins++;
+	w->granted_ns = monotonic_ns();
 	return true;
 }
 
@@ -393,6 +395,47 @@ grant_undo(struct locks *l, struct lock_wait *w)
 	lock_wait_free(l, w);
 	lock_owner_settle(o);
 	lock_waits_try(l, f, &span);
+}
+
+static void
+wait_forget(struct locks *l, struct lock_wait *w)
+{
+	struct lock_file *f = w->file;
+
+	f->pins++;
+	lock_wait_free(l, w);
+	lock_file_put(l, f);
+}
+
+/* What it waits for, and has not asked for since then. */
+static void
+forget_silent(struct locks *l, struct lock_peer *p, uint64_t since_ns)
+{
+	struct lock_owner *o, *next_owner;
+	struct lock_wait *w, *next;
+
+	for (o = p->owners; o; o = next_owner) {
+		next_owner = o->hh.next;
+		for (w = TAILQ_FIRST(&o->waits); w; w = next) {
+			next = TAILQ_NEXT(w, owner_link);
+			if (w->asked_ns <= since_ns)
+				wait_forget(l, w);
+		}
+		lock_owner_settle(o);
+	}
+}
+
+void
+locks_unreachable(struct locks *l, uint64_t id)
+{
+	struct lock_wait *w;
+
+	locks_enter(l);
+	w = grant_of(l, id);
+	if (w)
+		forget_silent(l, w->owner->peer, w->granted_ns);
+	locks_leave(l);
+	locks_granted(l, id, false);
 }
 
 void

@@ -156,6 +156,13 @@ int locks_unshare(struct locks *l, const struct lock_request *rq);
  * comes back. An id that is over already is nothing.
  */
 void locks_granted(struct locks *l, uint64_t id, bool accepted);
+/*
+ * Its client could not be reached for so long that it is taken to be gone: as
+ * not accepted; and what else the host waits for, and has not asked for again
+ * since the grant, is forgotten, for one after the other would be granted to
+ * nobody.
+ */
+void locks_unreachable(struct locks *l, uint64_t id);
 /* Is it worth telling the client (again)? */
 bool locks_grant_waits(struct locks *l, uint64_t id);
 

@@ -21,6 +21,7 @@
 #include <sys/queue.h>
 
 #define THREADS_MAX   16u
+#define FAILING_MAX   8u    /* of them, for hosts that did not answer */
 #define ANSWERS_MAX   1024u /* that wait; grants have the manager's limit */
 #define AGAIN_NS      (1ull * 1000000000) /* doubles */
 #define AGAIN_NS_MAX  (32ull * 1000000000)
@@ -33,7 +34,8 @@ struct host {
 	TAILQ_ENTRY(host) link;
 	TAILQ_HEAD(, message_out) messages;
 	struct sockaddr_storage client;
-	bool busy; /* has a thread */
+	bool busy;    /* has a thread */
+	bool failing; /* and had not answered when it got it */
 	unsigned failures;
 	uint64_t due_ns; /* not before */
 };
@@ -45,6 +47,7 @@ struct nlm_callback {
 	TAILQ_HEAD(, host) hosts;
 	bool ending;
 	unsigned answers, idle, threads;
+	unsigned failing; /* threads at hosts that did not answer */
 	pthread_t thread[THREADS_MAX];
 };
 
@@ -126,23 +129,30 @@ host_due(const struct host *h, uint64_t now, uint64_t *until)
 	return NULL;
 }
 
-/* A host that no thread has yet, and a message of its that is due. */
+/* A host that no thread has yet, and a message of its that is due. Those that
+ * did not answer come last, and leave some threads to the others. */
 static struct host *
 next_due(const struct nlm_callback *c, struct message_out **ret,
 	 uint64_t *until)
 {
 	uint64_t now = monotonic_ns();
-	struct host *h;
+	struct host *h, *last = NULL;
+	struct message_out *m;
 
 	*until = now + AGAIN_NS_MAX;
 	TAILQ_FOREACH (h, &c->hosts, link) {
-		if (h->busy)
+		if (h->busy ||
+		    (h->failures > 0 && (last || c->failing >= FAILING_MAX)))
 			continue;
-		*ret = host_due(h, now, until);
-		if (*ret != NULL)
+		m = host_due(h, now, until);
+		if (m == NULL)
+			continue;
+		*ret = m;
+		if (h->failures == 0)
 			return h;
+		last = h;
 	}
-	return NULL;
+	return last;
 }
 
 /* With the lock. */
@@ -153,15 +163,21 @@ note_sent(struct nlm_callback *c, struct host *h, struct message_out *m,
 	uint64_t now = monotonic_ns(), wait = AGAIN_NS;
 
 	h->busy = false;
+	c->failing -= h->failing;
+	/* The others' turn. */
+	TAILQ_REMOVE(&c->hosts, h, link);
+	TAILQ_INSERT_TAIL(&c->hosts, h, link);
 	if (sent == SENT_NOT) {
 		if (h->failures < AGAIN_DOUBLES)
 			h->failures++;
 		wait <<= h->failures;
 		h->due_ns = now + (wait < AGAIN_NS_MAX ? wait : AGAIN_NS_MAX);
+	} else if (sent == SENT_LOST) {
+		h->failures = h->failures > 0 ? h->failures : 1;
 	} else {
 		h->failures = 0;
 	}
-	if (sent == SENT_OVER) {
+	if (sent == SENT_OVER || sent == SENT_LOST) {
 		message_free(c, h, m);
 	} else if (sent == SENT_WAITS) {
 		m->due_ns =
@@ -209,6 +225,8 @@ serve(struct nlm_callback *c, struct host *h, struct message_out *m)
 	uint64_t until;
 
 	h->busy = true;
+	h->failing = h->failures > 0;
+	c->failing += h->failing;
 	m->answered = false;
 	/* This may take long: let another thread see to what else is due. */
 	if (next_due(c, &next, &until) != NULL)
@@ -216,7 +234,8 @@ serve(struct nlm_callback *c, struct host *h, struct message_out *m)
 	pthread_mutex_unlock(&c->lock);
 	sent = answered ? message_judge(c->server, m, stat)
 			: message_send(c->server,
-				       (const struct sockaddr *)&h->client, m);
+				       (const struct sockaddr *)&h->client, m,
+				       h->failing);
 	pthread_mutex_lock(&c->lock);
 	note_sent(c, h, m, sent);
 }
@@ -366,6 +385,7 @@ nlm_callback_answered(struct nlm_callback *c, const struct sockaddr *client,
 	if (m != NULL) {
 		m->answered = true;
 		m->stat = a->stat;
+		h->failures = 0; /* it lives */
 		wake(c);
 	}
 	pthread_mutex_unlock(&c->lock);

@@ -154,16 +154,22 @@ message_judge(struct server *s, const struct message_out *m, uint32_t stat)
 	return SENT_OVER;
 }
 
+static bool
+has_waited_enough(const struct message_out *m)
+{
+	return m->tries == 0 && monotonic_ns() - m->since_ns >= GIVE_UP_NS;
+}
+
 /* A step on the way to its lock manager has failed: this try did nothing. */
 static enum message_sent
 not_reached(struct server *s, const struct message_out *m)
 {
 	if (m->id == 0)
-		return SENT_OVER;
-	if (m->tries > 0 || monotonic_ns() - m->since_ns < GIVE_UP_NS)
+		return SENT_LOST;
+	if (!has_waited_enough(m))
 		return SENT_NOT;
-	locks_granted(server_locks(s), m->id, false);
-	return SENT_OVER;
+	locks_unreachable(server_locks(s), m->id);
+	return SENT_LOST;
 }
 
 static bool
@@ -230,7 +236,7 @@ open_peer(struct rpc_peer **ret, const struct sockaddr *client,
 
 enum message_sent
 message_send(struct server *s, const struct sockaddr *client,
-	     struct message_out *m)
+	     struct message_out *m, bool gone)
 {
 	struct rpc_peer *p;
 	enum message_sent sent;
@@ -238,6 +244,9 @@ message_send(struct server *s, const struct sockaddr *client,
 
 	if (m->id != 0 && !locks_grant_waits(server_locks(s), m->id))
 		return SENT_OVER;
+	/* Of thousands not each is tried a last time. */
+	if (gone && m->id != 0 && has_waited_enough(m))
+		return not_reached(s, m);
 	rc = open_peer(&p, client, m);
 	if (rc < 0) {
 		log_failure(client, m, rc);

@@ -28,7 +28,8 @@ struct message_out {
 enum message_sent {
 	SENT_OVER,  /* nothing is left to do */
 	SENT_WAITS, /* for GRANTED_RES, or for the client's grace to end */
-	SENT_NOT    /* as far as one knows: again, after a while */
+	SENT_NOT,   /* as far as one knows: again, after a while */
+	SENT_LOST   /* not, and it never will be */
 };
 
 void message_address(struct sockaddr_storage *to, const struct sockaddr *from);
@@ -37,9 +38,10 @@ struct message_out *message_new(const struct nlm_peer *to, uint32_t proc,
 				const void *args, uint32_t n);
 /* GRANTED or GRANTED_MSG: the lock as its client asked for it. */
 struct message_out *message_grant(struct server *s, const struct lock_grant *g);
-/* To the lock manager at this address. Blocks, for some seconds. */
+/* To the lock manager at this address. Blocks, for some seconds. gone: what was
+ * sent to it last did not arrive. */
 enum message_sent message_send(struct server *s, const struct sockaddr *client,
-			       struct message_out *m);
+			       struct message_out *m, bool gone);
 /* The client has answered a grant, to the latest try or one before it. */
 enum message_sent message_judge(struct server *s, const struct message_out *m,
 				uint32_t stat);

@@ -246,6 +246,47 @@ test_unanswered(void **state)
 	scene_end(&v);
 }
 
+/* Those who do not answer do not keep others from being told, who are called
+ * before one of them is called again. So many that the server is at one after
+ * the other. */
+static void
+test_many_unanswered(void **state)
+{
+	enum { HOSTS = 48 };
+	bool told[HOSTS] = { false };
+	struct lock has, wants;
+	struct nlm_news news;
+	char host[16];
+	struct scene v;
+	struct raw *r;
+	unsigned i, n;
+
+	scene_start(&v, site_new(engine, NULL, NULL));
+	has = scene_lock(&v, 1, 0, 0);
+	nlm_peer_answer(v.p, NLM_SILENT);
+	assert_int_equal(nlm_ask(v.a, NLM_LOCK, &has), LOCK_GRANTED);
+	for (i = 0; i < HOSTS; i++) {
+		(void)snprintf(host, sizeof(host), "127.0.1.%u", i);
+		wants = scene_lock(&v, 2, i, 1);
+		r = site_connect_from(v.s, host);
+		assert_int_equal(nlm_ask(r, NLM_LOCK, &wants), LOCK_BLOCKED);
+		raw_close(r);
+	}
+	assert_int_equal(nlm_ask(v.a, NLM_UNLOCK, &has), LOCK_GRANTED);
+	for (i = 0; i < HOSTS; i++) {
+		news = nlm_peer_take(v.p);
+		assert_int_equal(sscanf(news.to, "127.0.1.%u", &n), 1);
+		assert_true(n < HOSTS && !told[n]);
+		told[n] = true;
+	}
+	/* All of them are about to be told again: no scene_end(). */
+	raw_close(v.a);
+	raw_close(v.b);
+	raw_close(v.c);
+	site_free(v.s);
+	nlm_peer_free(v.p);
+}
+
 /* After a kill, who had a lock may claim it, and nobody takes another. */
 static void
 test_grace(void **state)
@@ -287,6 +328,7 @@ main(void)
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_unanswered),
+		cmocka_unit_test(test_many_unanswered),
 		cmocka_unit_test(test_grace),
 	};
 	const char *why = nlm_world();

@@ -245,6 +245,36 @@ test_behind_a_local_process(void **state)
 	(void)close(fd);
 }
 
+/* A host that cannot be reached waits for nothing any more, but for what it has
+ * asked for since. */
+static void
+test_unreachable(void **state)
+{
+	const struct locked *f = &env.file[0], *f1 = &env.file[1];
+
+	assert_int_equal(env_lock(&env, f, &b, 0, 0, EXCLUSIVE), NLM4_GRANTED);
+	assert_int_equal(env_lock(&env, f1, &b, 0, 1, EXCLUSIVE), NLM4_GRANTED);
+	assert_int_equal(env_wait(&env, f, &a, 0, 10, EXCLUSIVE), NLM4_BLOCKED);
+	assert_int_equal(env_wait(&env, f, &d, 0, 10, EXCLUSIVE), NLM4_BLOCKED);
+	assert_int_equal(env_wait(&env, f, &d, 5, 1, EXCLUSIVE), NLM4_BLOCKED);
+	assert_int_equal(env_wait(&env, f1, &a, 0, 1, SHARED), NLM4_BLOCKED);
+	assert_int_equal(env_wait(&env, f, &c, 0, 10, EXCLUSIVE), NLM4_BLOCKED);
+	assert_int_equal(env_unlock(&env, f, &b, 0, 0), NLM4_GRANTED);
+	assert_int_equal(env.grants, 1);
+	assert_int_equal(env.grant[0].svid, a.svid);
+	assert_int_equal(env_wait(&env, f1, &a, 0, 1, SHARED), NLM4_BLOCKED);
+	locks_unreachable(env.locks, env.grant[0].id);
+	assert_int_equal(env.grants, 2);
+	assert_int_equal(env.grant[1].host.client.ss_family, AF_INET6);
+	assert_int_equal(counted().waiting, 1);
+	assert_int_equal(counted().callbacks_failed, 1);
+	assert_int_equal(env_unlock(&env, f1, &b, 0, 0), NLM4_GRANTED);
+	assert_int_equal(env.grants, 3);
+	/* It is over. */
+	locks_unreachable(env.locks, env.grant[0].id);
+	assert_int_equal(counted().callbacks_failed, 1);
+}
+
 #define LOCKED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -259,6 +289,7 @@ main(void)
 		LOCKED(test_cancel),
 		LOCKED(test_deadlock),
 		LOCKED(test_behind_a_local_process),
+		LOCKED(test_unreachable),
 	};
 	int r = locks_env_start(&env);
 
