@@ -90,23 +90,23 @@ nsm_host_first(struct nsm *n, const struct lock_host *h)
 {
 	static struct log_limit limit;
 	char host[NSM_NAME_BYTES];
-	int rc;
+	int kept, watched;
 
 	if (!nsm_name(host, (const struct sockaddr *)&h->client))
 		return -EAFNOSUPPORT;
-	rc = nsm_list_add(n->list, host, (const struct sockaddr *)&h->local);
-	if (rc < 0) {
+	kept = nsm_list_add(n->list, host, (const struct sockaddr *)&h->local);
+	if (kept < 0)
 		log_limited(&limit, LOG_ERR_,
 			    "cannot keep that %s has locks: %s; it will not be "
 			    "told to claim them after a restart",
-			    host, strerror(-rc));
-		return rc;
-	}
-	forget_untold(n, host);
-	rc = sm_watch(n->name, host);
-	if (rc < 0)
-		log_unwatched(host, rc);
-	return rc;
+			    host, strerror(-kept));
+	else
+		forget_untold(n, host);
+	/* Its own reboot concerns what it locks now. */
+	watched = sm_watch(n->name, host);
+	if (watched < 0)
+		log_unwatched(host, watched);
+	return kept < 0 ? kept : watched;
 }
 
 void

@@ -190,6 +190,24 @@ test_unwatched(void **state)
 	statd_free(d);
 }
 
+/* What cannot be kept on disk is locked, and watched, all the same. */
+static void
+test_not_kept(void **state)
+{
+	struct statd *d = statd_new(true, false);
+	struct world w = world_new();
+
+	assert_int_equal(harness_sh("rm -r %s/state/nsm.hosts", w.s->h->dir),
+			 0);
+	assert_int_equal(lock(&w, w.a, 0, false), LOCK_GRANTED);
+	(void)statd_take(d, STATD_MON, A);
+	assert_true(harness_logged(w.s->h, "cannot keep that " A " has locks"));
+	assert_int_equal(lock(&w, w.a, 1, false), LOCK_GRANTED);
+	assert_int_equal(statd_left(d), 0);
+	world_free(&w);
+	statd_free(d);
+}
+
 /* After a restart ------------------------------------------------------------
  */
 
@@ -397,6 +415,7 @@ main(void)
 		cmocka_unit_test(test_watched),
 		cmocka_unit_test(test_rebooted),
 		cmocka_unit_test(test_unwatched),
+		cmocka_unit_test(test_not_kept),
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_dead_host),
 		cmocka_unit_test(test_claims_untold),
