@@ -26,6 +26,8 @@ static_assert(sizeof(struct fh) == sizeof(uint64_t) + 2 * sizeof(uint32_t) +
 					   IO_HANDLE_BYTES_MAX % 8,
 	      "only the end of a struct fh may be padding");
 
+#define HOST_FILES_MAX (LOCKS_FILES_MAX / LOCKS_HOST_PART)
+
 /* The table of files ---------------------------------------------------------
  */
 
@@ -191,8 +193,22 @@ file_new(const struct fh *fh)
 	return f;
 }
 
+/* In half of all there may be a host may have more than its part. It has no
+ * more files than it has things there. */
+static bool
+may_open(const struct locks *l, const struct lock_peer *p)
+{
+	unsigned n = lock_files_count(l);
+
+	if (n < LOCKS_FILES_MAX / 2 || p == NULL)
+		return n < LOCKS_FILES_MAX;
+	return n < LOCKS_FILES_MAX &&
+	       p->ranges + p->waits + p->shares < HOST_FILES_MAX;
+}
+
 int
-lock_file_get(struct locks *l, const struct fh *fh, struct lock_file **ret)
+lock_file_get(struct locks *l, const struct fh *fh, const struct lock_peer *p,
+	      struct lock_file **ret)
 {
 	struct lock_file *f = lock_file_find(l, fh), *other;
 	int r;
@@ -201,7 +217,7 @@ lock_file_get(struct locks *l, const struct fh *fh, struct lock_file **ret)
 		*ret = f;
 		return NLM4_GRANTED;
 	}
-	if (lock_files_count(l) >= LOCKS_FILES_MAX)
+	if (!may_open(l, p))
 		return NLM4_DENIED_NOLOCKS;
 	f = file_new(fh);
 	if (!f)

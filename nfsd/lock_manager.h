@@ -178,8 +178,9 @@ bool lock_place_find(struct locks *l, const struct lock_request *rq,
 /* lock_files.c ------------------------------------------------------------- */
 
 /* May leave the lock. NLM4_GRANTED, and *ret is pinned; or what is the matter.
- */
-int lock_file_get(struct locks *l, const struct fh *fh, struct lock_file **ret);
+ * For p to lock; NULL: only to look. */
+int lock_file_get(struct locks *l, const struct fh *fh,
+		  const struct lock_peer *p, struct lock_file **ret);
 /* Pinned; NULL: nothing is locked there. */
 struct lock_file *lock_file_find(struct locks *l, const struct fh *fh);
 void lock_file_put(struct locks *l, struct lock_file *f);

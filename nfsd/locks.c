@@ -241,7 +241,7 @@ lock_place_init(struct locks *l, const struct lock_request *rq,
 		return NLM4_DENIED_GRACE_PERIOD;
 	r = lock_peer_get(l, rq, &p->peer);
 	if (r == NLM4_GRANTED)
-		r = lock_file_get(l, rq->fh, &p->file);
+		r = lock_file_get(l, rq->fh, p->peer, &p->file);
 	if (r != NLM4_GRANTED)
 		return r;
 	p->owner = lock_owner_get(p->peer, rq, share);
@@ -329,7 +329,7 @@ locks_test(struct locks *l, const struct lock_request *rq,
 	else if (lock_grace_holds(l))
 		r = NLM4_DENIED_GRACE_PERIOD;
 	else if (!p.file)
-		r = lock_file_get(l, rq->fh, &p.file);
+		r = lock_file_get(l, rq->fh, NULL, &p.file);
 	if (r == NLM4_GRANTED)
 		r = test(&p, rq, holder);
 	lock_place_fini(l, &p);

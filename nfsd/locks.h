@@ -27,7 +27,8 @@
 #define LOCKS_RANGES_MAX  262144u
 #define LOCKS_WAITERS_MAX 32768u
 #define LOCKS_SHARES_MAX  65536u
-/* Of each of the last three, what one host may have. */
+/* Of each of the last three, what one host may have; and of files, once half
+ * of them are in use. */
 #define LOCKS_HOST_PART   8u /* the eighth part */
 
 struct locks;

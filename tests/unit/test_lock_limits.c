@@ -90,6 +90,48 @@ test_limit_of_a_host(void **state)
 	free(f);
 }
 
+/* One lock in a file that nobody else has; the limit on descriptors is high. */
+static int
+lock_new_file(const struct asker *who, unsigned number)
+{
+	struct locked f;
+	char name[16];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "file%u", number);
+	env_file(&env.env, ENV_RW, name, "", 0644, 0);
+	locked_open(&env, &f, name);
+	r = env_lock(&env, &f, who, 0, 1, SHARED);
+	locked_close(&f);
+	return r;
+}
+
+static void
+test_limit_of_files(void **state)
+{
+	const unsigned half = LOCKS_FILES_MAX / 2;
+	struct rlimit was, more;
+	unsigned i;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	more = was;
+	more.rlim_cur = more.rlim_max;
+	assert_true(more.rlim_cur > half + 1000);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &more), 0);
+	for (i = 0; i < half; i++)
+		assert_int_equal(lock_new_file(&a, i), NLM4_GRANTED);
+	assert_int_equal(lock_new_file(&a, i), NLM4_DENIED_NOLOCKS);
+	/* In one that is open it may. */
+	assert_int_equal(env_lock(&env, &env.file[0], &b, 0, 1, SHARED),
+			 NLM4_GRANTED);
+	assert_int_equal(env_lock(&env, &env.file[0], &a, 0, 1, SHARED),
+			 NLM4_GRANTED);
+	assert_int_equal(lock_new_file(&b, i + 1), NLM4_GRANTED);
+	locks_free_all(env.locks, env_request(&env.file[0], &a, 0, 0).client);
+	assert_int_equal(counted().files, 2);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+}
+
 static void
 test_limit_of_waiters(void **state)
 {
@@ -243,9 +285,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		LOCKED(test_limit_of_a_host), LOCKED(test_limit_of_waiters),
-		LOCKED(test_limit_of_hosts),  LOCKED(test_limit_of_descriptors),
-		LOCKED(test_threads),
+		LOCKED(test_limit_of_a_host),      LOCKED(test_limit_of_files),
+		LOCKED(test_limit_of_waiters),     LOCKED(test_limit_of_hosts),
+		LOCKED(test_limit_of_descriptors), LOCKED(test_threads),
 	};
 	int r = locks_env_start(&env);
 
