@@ -6,17 +6,6 @@
 
 one=/mnt/one two=/mnt/two
 
-# A namespace NAME with the network 10.9.N.0/24; the server is .1.
-client_make() { # NAME N
-	ip netns add "$1"
-	ip link add "to-$1" type veth peer name eth0 netns "$1"
-	ip addr add "10.9.$2.1/24" dev "to-$1"
-	ip link set "to-$1" up
-	ip -n "$1" addr add "10.9.$2.2/24" dev eth0
-	ip -n "$1" link set eth0 up
-	ip -n "$1" link set lo up
-}
-
 # mount_in NAME N DIRECTORY MOUNTPOINT [OPTIONS]
 mount_in() {
 	mkdir -p "$4"
