@@ -248,8 +248,9 @@ refused_log(struct export_answers *a, const struct export *e,
 }
 
 int
-export_access(struct export_table *t, struct export *e,
-	      const struct sockaddr *client, bool may_block, struct access *ret)
+export_access_any_port(struct export_table *t, struct export *e,
+		       const struct sockaddr *client, bool may_block,
+		       struct access *ret)
 {
 	const struct conf_export_options *o = NULL;
 	int r;
@@ -265,15 +266,29 @@ export_access(struct export_table *t, struct export *e,
 	}
 	if (!o)
 		return -EACCES;
-	if (!port_allowed(o, client)) {
-		refused_log(t->answers, e, client);
-		return -EPERM;
-	}
 	export_table_get(t);
 	*ret = (struct access){ .table = t,
 				.export = e,
 				.options = o,
 				.volume = o->rw ? e->rw : e->ro };
+	return 0;
+}
+
+int
+export_access(struct export_table *t, struct export *e,
+	      const struct sockaddr *client, bool may_block, struct access *ret)
+{
+	struct access a;
+	int r = export_access_any_port(t, e, client, may_block, &a);
+
+	if (r < 0)
+		return r;
+	if (!port_allowed(a.options, client)) {
+		refused_log(t->answers, e, client);
+		access_put(&a);
+		return -EPERM;
+	}
+	*ret = a;
 	return 0;
 }
 

@@ -226,6 +226,10 @@ const char *export_volume_path(const struct volume *v);
 int export_access(struct export_table *t, struct export *e,
 		  const struct sockaddr *client, bool may_block,
 		  struct access *ret);
+/* The same, whatever the port: never -EPERM. */
+int export_access_any_port(struct export_table *t, struct export *e,
+			   const struct sockaddr *client, bool may_block,
+			   struct access *ret);
 void access_put(struct access *a);
 
 /* object.c: a handle in a call, resolved -------------------------------------

@@ -4,7 +4,8 @@
  * (version 2) a group has used and may use: a plain blocking procedure, on a
  * worker. What the kernel counts on the file system of an export is told, as
  * the server asks it; who may ask is judged here: each for itself and its
- * groups, root for all, after squashing. Nothing is set and nothing kept.
+ * groups, root for all, after squashing; from any port, `secure` or not, since
+ * quota(1) is a user's program. Nothing is set and nothing kept.
  *
  * No RFC tells of it; Sun's rquota.x does. quotactl(2).
  */
@@ -142,7 +143,8 @@ quota_of_path(struct request *rq, const char *path, struct if_dqblk *ret)
 	if (!e)
 		return -ENOENT;
 	rq->export_id = e->id;
-	error = export_access(rq->exports, e, rq->client, may_block, &a);
+	error = export_access_any_port(rq->exports, e, rq->client, may_block,
+				       &a);
 	if (error < 0)
 		return error == -EACCES ? -EPERM : error;
 	error = quota_of_export(rq, &a, may_block, ret);

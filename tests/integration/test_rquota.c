@@ -84,6 +84,15 @@ test_permission(void **state)
 	assert_int_equal(getquota(s->r, 2, 1, path, GROUP, 3000), Q_NOQUOTA);
 	assert_int_equal(getquota(s->r, 2, 1, path, GROUP, 1000), Q_EPERM);
 	site_free(s);
+	s = site_prepare(engine, "rw,secure", NULL);
+	harness_start(s->h);
+	s->r = raw_connect(s->h->port);
+	ask_as(s->r, 1000, 2000);
+	assert_int_equal(getquota(s->r, 1, 1, s->h->export, USER, 1000),
+			 Q_NOQUOTA);
+	assert_int_equal(getquota(s->r, 1, 1, s->h->export, USER, 1001),
+			 Q_EPERM);
+	site_free(s);
 	s = site_new(engine, "rw,root_squash,insecure", NULL);
 	path = s->h->export;
 	ask_as(s->r, 0, 0);
