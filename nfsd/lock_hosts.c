@@ -155,8 +155,12 @@ lock_owner_get(struct lock_peer *p, const struct lock_request *rq, bool share)
 		free(o);
 		o = there;
 	}
-	if (o)
+	if (o) {
 		o->pins++;
+		/* It was, where a call had it while all that it had was taken;
+		 * what it takes from now on is its own. */
+		o->doomed = false;
+	}
 	return o;
 }
 

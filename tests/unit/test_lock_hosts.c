@@ -398,6 +398,32 @@ test_released_by_operator(void **state)
 	assert_int_equal(counted().held, 0);
 }
 
+/* It is taken while a call of its owner's is in service: what the owner locks
+ * after that is not taken with the next host's. */
+static void
+test_freed_in_service(void **state)
+{
+	const struct locked *f = &env.file[0];
+	struct lock_request rq = env_request(f, &a, 0, 1);
+	struct lock_owner *o;
+
+	assert_int_equal(env_lock(&env, f, &a, 0, 1, EXCLUSIVE), NLM4_GRANTED);
+	locks_enter(env.locks);
+	o = lock_owner_find(lock_peer_find(env.locks, rq.client), &rq, false);
+	locks_leave(env.locks);
+	assert_non_null(o);
+	locks_free_all(env.locks, rq.client);
+	assert_int_equal(env_lock(&env, f, &a, 0, 1, EXCLUSIVE), NLM4_GRANTED);
+	assert_int_equal(env_lock(&env, f, &b, 1, 1, EXCLUSIVE), NLM4_GRANTED);
+	locks_enter(env.locks);
+	lock_owner_unpin(o);
+	locks_leave(env.locks);
+	rq = env_request(f, &b, 0, 1);
+	locks_free_all(env.locks, rq.client);
+	assert_int_equal(env_lock(&env, f, &b, 0, 1, SHARED), NLM4_DENIED);
+	assert_int_equal(counted().held, 1);
+}
+
 #define LOCKED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -405,6 +431,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LOCKED(test_watched),
+		LOCKED(test_freed_in_service),
 		LOCKED(test_not_to_be_watched),
 		LOCKED(test_free_all),
 		LOCKED(test_rebooted),
