@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -95,11 +96,14 @@ site_connect_from(struct site *s, const char *address)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	struct raw *r = raw_connect(s->h->port);
+	int one = 1;
 
 	assert_int_equal(inet_pton(AF_INET, address, &a.sin_addr), 1);
 	close(r->fd);
 	r->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	/* A record is written in two parts. */
+	(void)setsockopt(r->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	(void)inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
 	a.sin_port = htons(s->h->port);
 	assert_int_equal(connect(r->fd, (struct sockaddr *)&a, sizeof(a)), 0);
