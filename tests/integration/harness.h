@@ -142,6 +142,7 @@ struct raw {
 struct raw *raw_connect(uint16_t port);
 /* By UDP: what is sent and received is a datagram. */
 struct raw *raw_connect_udp(uint16_t port);
+int raw_socket_udp(uint16_t port);
 /* From a source port below 1024 (root). */
 struct raw *raw_connect_reserved(uint16_t port);
 void raw_close(struct raw *r); /* and free */

@@ -104,6 +104,16 @@ raw_connect(uint16_t port)
 	return raw_new(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port);
 }
 
+int
+raw_socket_udp(uint16_t port)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_true(connect_to(fd, port));
+	return fd;
+}
+
 struct raw *
 raw_connect_udp(uint16_t port)
 {
