@@ -14,10 +14,10 @@ packages_load=(libnfs-dev jq xfsprogs util-linux util-linux-extra mount kmod
 packages_bench=(python3 gnuplot-nox sysstat rsync debootstrap)
 packages_tests=(clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev
 	shellcheck mandoc git e2fsprogs btrfs-progs rpcbind acl attr libcap2-bin
-	libnfs-utils pyflakes3 bpftrace)
+	libnfs-utils nfs-common pyflakes3 bpftrace)
 packages_vm=(user-mode-linux systemd iproute2 kmod)
 packages_client=(nfs-common rpcbind xfsprogs e2fsprogs python3 git rsync acl)
-packages_client_unpacked=(autofs) # in the guest only
+packages_client_unpacked=(autofs quota) # in the guest only
 packages_strangers=(fio stress-ng bonnie++ dbench postmark libnfs-utils)
 packages_nvme=(qemu-system-x86 busybox-static iproute2 kmod jq xfsprogs dmsetup
 	util-linux)

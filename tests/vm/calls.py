@@ -310,7 +310,7 @@ def words(*numbers):
 def quota(path, kind, who, uid, gid):
     """Ask RQUOTA version 2 for the user's (0) or group's (1) quota, as uid and
     gid: status, block size, active, blocks hard, soft, used, files likewise,
-    seconds of grace for both. (quota(1) would ask by UDP.)"""
+    seconds of grace for both."""
     name = path.encode()
     cred = words(0, 0, uid, gid, 0)
     call = words(1, 0, 2, 100011, 2, 1, 1, len(cred)) + cred + words(0, 0)

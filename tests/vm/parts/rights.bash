@@ -177,9 +177,16 @@ rights_quota() {
 	as_user 1002 1001 dd if=/dev/zero of=$d/six bs=1M count=5 status=none
 	as_user 1001 1001 dd if=/dev/zero of=$d/one bs=1M count=1 conv=fsync \
 		status=none
+	# The kernel's server would need rpc.rquotad(8) for it.
+	left=
+	[ "$server" != nvnfsd ] ||
+		left=$(as_user 1001 1001 quota -w -p -u 1001 2>&1) || true
 	umount $d
 	[ "$server" = nvnfsd ] || return 0
 
+	echo "$left"
+	is "quota(1), by UDP" "$(awk -v fs="localhost:$q" '$1 == fs {
+		print $3, $4, $6, $7, $8 }' <<<"$left")" "1024 3072 4* 0 4"
 	left=$(tool quota $q 0 1001 1001 1001)
 	echo "$left"
 	is "as told" "$(cut -d ' ' -f 1-5,7-9,11 <<<"$left")" \
