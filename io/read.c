@@ -142,7 +142,10 @@ read_op_done(struct op *op, int res)
 	trace_complete(r, r->aligned + r->have, res, r->direct);
 	if (res == -EINTR || (res == -EAGAIN && r->again++ < READ_AGAIN_MAX)) {
 		read_io(r);
-	} else if (r->direct && (res == -EINVAL || res == -EOPNOTSUPP)) {
+	} else if (r->direct &&
+		   (res == -EINVAL || res == -EOPNOTSUPP || res == -EROFS)) {
+		/* EROFS: it would have to write back first, which a file system
+		 * that found itself in error does no more. */
 		read_fall_back(r);
 	} else if (res <= 0) {
 		read_end(r, res);
