@@ -341,7 +341,7 @@ def reclaimed():
     a.unlock()
     is_("the waiter", c.result(), None)
     is_("the late one", late.result(), None)
-    is_("for the one", a.test(WRITE, 0, 30)[:3], (WRITE, 0, 10))
+    is_("for the one", a.test(WRITE, 0, 10)[:3], (WRITE, 0, 10))
 
 
 def rebooted():
