@@ -71,7 +71,8 @@ parse_services(struct bind_service *s, int argc, char *const *argv)
 			bool v6 = net == BIND_TCP6 || net == BIND_UDP6;
 
 			p->port = (uint16_t)number(argv[v6], '\0', NULL);
-			strcpy(p->addr, v6 ? "::" : "0.0.0.0");
+			(void)snprintf(p->addr, sizeof(p->addr), "%s",
+				       v6 ? "::" : "0.0.0.0");
 		}
 	}
 	return n;
