@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 /* In place of the C library's: the clock is as far ahead as the test says. */
-static time_t ahead_s;
+static _Atomic time_t ahead_s;
 
 int /* NOLINTNEXTLINE(readability-inconsistent-declaration-*) */
 clock_gettime(clockid_t id, struct timespec *t)
