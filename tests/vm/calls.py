@@ -91,9 +91,19 @@ def mapped(path, model):
         f.write(copy)
 
 
+def through_mapping(fd, copy, at, n):
+    """Read from at on, and turn around what is there."""
+    with mmap.mmap(fd, len(copy)) as m:
+        at %= len(copy)
+        assert m[at:at + n] == copy[at:at + n], (at, n)
+        copy[at:at + n] = reversed(copy[at:at + n])
+        m[at:at + n] = bytes(copy[at:at + n])
+
+
 def mixed(path, model, flags):
-    """Writes and reads of all lengths anywhere, truncates, fsyncs; what is read
-    must be what was written, at once."""
+    """Writes and reads of all lengths anywhere, through mappings too, truncates,
+    fsyncs, closes and opens, as fsx has them; what is read must be what was
+    written, at once."""
     rng = random.Random(7)
     copy = bytearray()
     fd = opened(path, flags)
@@ -115,8 +125,13 @@ def mixed(path, model, flags):
         elif what == 18:
             os.ftruncate(fd, at)
             copy = copy[:at] + bytes(max(0, at - len(copy)))
-        else:
+        elif flags or not copy:
             assert os.fstat(fd).st_size == len(copy)
+        elif rng.randrange(2):
+            through_mapping(fd, copy, at, n)
+        else:
+            os.close(fd)
+            fd = opened(path, flags)
     os.fsync(fd)
     os.close(fd)
     with open(model, "wb") as f:

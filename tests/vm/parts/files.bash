@@ -189,6 +189,8 @@ files_execute() {
 	is script "$("$mnt2/$name/script")" ran
 }
 
+files_stress() { python3 "$here/stress.py" "$mnt/$name" "$work" 2000; }
+
 part_files() {
 	mount_both || return
 	check exclusive files_exclusive
@@ -203,4 +205,5 @@ part_files() {
 	check many-files files_many
 	check directories files_directories
 	check execute files_execute
+	check stress files_stress
 }
