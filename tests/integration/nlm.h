@@ -88,14 +88,8 @@ int nlm_share(struct raw *r, uint32_t proc, const struct raw_fh *fh,
 void nlm_notify(struct raw *r, uint32_t proc, const char *name, int state,
 		const void *priv);
 
-/* nlm_peer.c: the lock manager, by TCP and UDP ----------------------------- */
-
-/*
- * Network and mount namespaces of this process's own, with an rpcbind and a
- * loopback of their own, until the process ends. Before any thread. NULL, or
- * why that cannot be had.
+/* nlm_peer.c: the lock manager, by TCP and UDP; after world_enter() ---------
  */
-const char *nlm_world(void);
 
 /* One call that the server made. */
 struct nlm_news {

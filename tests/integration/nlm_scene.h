@@ -20,7 +20,7 @@ struct scene {
 	struct raw_fh fh;
 };
 
-/* Takes s, which runs. After nlm_world(). */
+/* Takes s, which runs. After world_enter(). */
 void scene_start(struct scene *v, struct site *s);
 /* Kill the server, and start it with this nvnfsd.conf. */
 void scene_restart(struct scene *v, const char *conf);

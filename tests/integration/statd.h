@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For integration tests in a world of their own (nlm_world): a status monitor
+ * For integration tests in a world of their own (called.h): a status monitor
  * that tells what it was asked. It is the one of the server's host and that of
  * all clients, which are addresses of 127.0.0.0/8.
  */
@@ -37,9 +37,6 @@ struct statd_news statd_take(struct statd *d, uint32_t proc,
 /* Calls that were not taken yet. */
 unsigned statd_left(struct statd *d);
 
-/* Registered at rpcbind as at this port of UDP (or TCP). 0: no more, on any
- * protocol. */
-void statd_pmap(uint32_t prog, uint32_t vers, bool udp, uint16_t port);
 /* What a client's statd sends when it has rebooted, from its address. */
 void statd_tell_reboot(const char *client, uint16_t statd_port,
 		       const char *mon_name, uint32_t state);
