@@ -9,26 +9,8 @@ nvnfsd=$1 call=$2
 # shellcheck source=tests/integration/rpcbind.bash
 . "$(dirname "$0")/rpcbind.bash"
 
-mkdir /run/export
+serve_with=(--listen 127.0.0.1)
 : >/run/conf
-serve() {
-	"$nvnfsd" --config /run/conf --exports /run/conf --port 2049 \
-		--export '/run/export *(rw,fsid=1)' --listen 127.0.0.1 \
-		--state-dir /run/state >/run/ready 2>/run/log &
-	server=$!
-	pids+=("$server")
-	until grep -q ready /run/ready; do
-		kill -0 "$server" || {
-			cat /run/log
-			exit 1
-		}
-		sleep 0.05
-	done
-}
-stop() {
-	kill "$server"
-	wait "$server"
-}
 # What the server does not serve by UDP.
 no_udp="100003 100227"
 want=$(lines superuser 127.0.0.1.8.1)

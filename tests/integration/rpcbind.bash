@@ -31,6 +31,30 @@ cleanup() {
 }
 trap cleanup EXIT
 
+# serve: $nvnfsd, which the script sets, on port 2049 with /run/export, what is
+# in /run/conf and the options in serve_with; sets server. stop: it ends well.
+serve_with=()
+# shellcheck disable=SC2154
+serve() {
+	mkdir -p /run/export
+	"$nvnfsd" --config /run/conf --exports /dev/null --port 2049 \
+		--export '/run/export *(rw,fsid=1,insecure)' \
+		--state-dir /run/state "${serve_with[@]}" >/run/ready 2>/run/log &
+	server=$!
+	pids+=("$server")
+	until grep -q ready /run/ready; do
+		kill -0 "$server" || {
+			cat /run/log
+			exit 1
+		}
+		sleep 0.05
+	done
+}
+stop() {
+	kill "$server"
+	wait "$server"
+}
+
 # is WHAT GOT WANTED
 is() {
 	if [ "$2" != "$3" ]; then

@@ -14,26 +14,7 @@ v4=(127.0.0.1 127.0.0.9 192.0.2.1 192.0.2.2)
 v6=(::1 2001:db8::1 2001:db8::2)
 for a in "${v4[@]:2}"; do ip addr add "$a/24" dev lo; done
 for a in "${v6[@]:1}"; do ip -6 addr add "$a/64" dev lo nodad; done
-mkdir /run/export
 : >/run/conf
-serve() {
-	"$nvnfsd" --config /run/conf --exports /dev/null \
-		--export '/run/export *(rw,fsid=1,insecure)' \
-		--state-dir /run/state >/run/ready 2>/run/log &
-	server=$!
-	pids+=("$server")
-	until grep -q ready /run/ready; do
-		kill -0 "$server" || {
-			cat /run/log
-			exit 1
-		}
-		sleep 0.05
-	done
-}
-stop() {
-	kill "$server"
-	wait "$server"
-}
 # ready PROGRAM VERSION: as rpcinfo says it.
 ready() { echo "program $1 version $2 ready and waiting"; }
 
