@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NLM version 4 over the wire: each procedure, what it judges, what is garbage,
- * and where it is served.
+ * where it is served, and what a drain and an unexport leave of locks.
  */
 #include "called.h"
+#include "control.h"
 #include "nlm_scene.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define PROGRAM 100021
 
@@ -292,6 +295,58 @@ test_port(void **state)
 	site_free(s);
 }
 
+static void
+reconnect(struct scene *v)
+{
+	raw_close(v->a);
+	raw_close(v->b);
+	v->a = site_connect_from(v->s, A_HOST);
+	v->b = site_connect_from(v->s, B_HOST);
+}
+
+/* Connections come and go, locks stay. */
+static void
+test_drained(void **state)
+{
+	struct lock l;
+	struct scene v;
+
+	scene_start(&v, site_new(engine, NULL, NULL));
+	l = scene_lock(&v, 1, 0, 10);
+	assert_int_equal(nlm_ask(v.b, NLM_LOCK, &l), LOCK_GRANTED);
+	assert_int_equal(control_run(v.s->h, NULL, "drain"), 0);
+	assert_int_equal(control_run(v.s->h, NULL, "drain --resume"), 0);
+	reconnect(&v);
+	assert_int_equal(nlm_test(v.a, &l, NULL), LOCK_DENIED);
+	assert_int_equal(nlm_ask(v.b, NLM_UNLOCK, &l), LOCK_GRANTED);
+	assert_int_equal(nlm_test(v.a, &l, NULL), LOCK_GRANTED);
+	scene_end(&v);
+}
+
+/* The file system of a withdrawn export is let go, and so are the locks there:
+ * when the export comes back they are free. */
+static void
+test_withdrawn(void **state)
+{
+	struct lock l;
+	struct scene v;
+
+	scene_start(&v, site_new(engine, NULL, NULL));
+	l = scene_lock(&v, 1, 0, 10);
+	assert_int_equal(nlm_ask(v.b, NLM_LOCK, &l), LOCK_GRANTED);
+	assert_int_equal(
+		control_run(v.s->h, NULL, "unexport %s", v.s->h->export), 0);
+	assert_int_equal(nlm_ask(v.a, NLM_LOCK, &l), LOCK_STALE);
+	assert_int_equal(nlm_test(v.b, &l, NULL), LOCK_STALE);
+	assert_int_equal(nlm_ask(v.b, NLM_UNLOCK, &l), LOCK_GRANTED);
+	harness_signal(v.s->h, SIGHUP);
+	while (nlm_ask(v.a, NLM_LOCK, &l) == LOCK_STALE)
+		usleep(1000);
+	assert_int_equal(nlm_test(v.b, &l, NULL), LOCK_DENIED);
+	assert_int_equal(nlm_ask(v.a, NLM_UNLOCK, &l), LOCK_GRANTED);
+	scene_end(&v);
+}
+
 int
 main(void)
 {
@@ -306,6 +361,8 @@ main(void)
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_read_only),
 		cmocka_unit_test(test_port),
+		cmocka_unit_test(test_drained),
+		cmocka_unit_test(test_withdrawn),
 	};
 
 	if (!world_enter())
