@@ -7,6 +7,7 @@
  * nothing leaked. The server has to be built with -Dfault=true (io/fault.h).
  */
 #include "client.h"
+#include "site.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -481,6 +482,29 @@ test_last_sync(void **state)
 	world_free(w);
 }
 
+/* A file system that found itself in error writes nothing back any more, so
+ * that no direct READ can be had of it; through the cache it can. */
+static void
+test_no_write_back(void **state)
+{
+	struct site *s = site_prepare(*state, NULL, "xfs");
+	static uint8_t data[8192];
+	struct raw_fh fh;
+	READ3res r;
+
+	harness_env(s->h, "NVNFSD_FAULT=read:1:EROFS");
+	site_start(s);
+	memset(data, 'd', sizeof(data));
+	raw_create(s->r, &s->root, "file", 0644, &fh);
+	site_expect(s, ask_write(&fh, 0, data, sizeof(data), FILE_SYNC),
+		    NFS3_OK);
+	assert_int_equal(raw_read(s->r, &fh, 4096, 4096, &r), NFS3_OK);
+	assert_int_equal(r.READ3res_u.resok.count, 4096);
+	assert_memory_equal(r.READ3res_u.resok.data.data_val, data, 4096);
+	assert_int_equal(harness_stat(s->h, "fallbacks"), 1);
+	site_free(s);
+}
+
 int
 main(void)
 {
@@ -501,6 +525,8 @@ main(void)
 		cmocka_unit_test_prestate(test_joined, uring),
 		cmocka_unit_test_prestate(test_joined, threads),
 		cmocka_unit_test_prestate(test_last_sync, uring),
+		cmocka_unit_test_prestate(test_no_write_back, uring),
+		cmocka_unit_test_prestate(test_no_write_back, threads),
 	};
 
 	if (!harness_has_faults()) {
